@@ -1,0 +1,86 @@
+"""The one tree of iocflow's errors."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+__all__ = [
+    "DuplicateNameError",
+    "ErrorRecord",
+    "IocflowError",
+    "JoinConflictError",
+    "RecordedError",
+    "SeedError",
+    "StepLimitError",
+    "UnknownActivityError",
+    "UnsetError",
+    "UnsupportedActivityError",
+]
+
+
+class IocflowError(Exception):
+    """The base of every error that iocflow itself raises."""
+
+
+class UnsetError(IocflowError, AttributeError):
+    """A context field that is annotated but not set was read.
+
+    It is an `AttributeError` too, so that `hasattr` and `getattr` with a default work as usual.
+    """
+
+
+class SeedError(IocflowError, ValueError):
+    """Seed data does not fit the type that the context annotates; the message names the field."""
+
+
+class UnknownActivityError(IocflowError, LookupError):
+    """A route, a `GoTo` or `next_activity` names no activity of the processor, or none that can be gone to."""
+
+
+class UnsupportedActivityError(IocflowError, TypeError):
+    """A processor's `supports` refused an activity that is wired into it."""
+
+
+class DuplicateNameError(IocflowError, ValueError):
+    """Two activities of one exclusive choice, or two branches of one split, have the same name."""
+
+
+class StepLimitError(IocflowError, RuntimeError):
+    """A processor, branch or item made more attempts than its `max_steps` allows."""
+
+
+class JoinConflictError(IocflowError, ValueError):
+    """Two branches of a split changed one field differently, and no joiner is wired."""
+
+
+class ErrorRecord(TypedDict):
+    """An error as plain data, so that a position which holds one can be stored.
+
+    `names` are the qualified class names of the error's MRO, what `for:` of an error rule matches. `logged` says that
+    the failure is in the log already. `ref` is the engine's own key of the live exception, -1 when there is none.
+    """
+
+    type: str
+    names: list[str]
+    message: str
+    cause: str
+    logged: bool
+    ref: int
+    errors: list[ErrorRecord]
+
+
+class RecordedError(IocflowError):
+    """Stands in for an error that was raised in another process, or before a crash.
+
+    Attributes:
+        type: The qualified class name of the original.
+        names: The qualified class names of its MRO.
+        cause: The text of its cause, empty without one.
+    """
+
+    def __init__(self, record: ErrorRecord) -> None:
+        """Take the parts of `record`."""
+        super().__init__(record["message"])
+        self.type = record["type"]
+        self.names = tuple(record["names"])
+        self.cause = record["cause"]

@@ -1,0 +1,200 @@
+"""What the readers of a container file's sections share: nodes that know their place, mistakes, and the reader's contract."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from iocflow.errors import IocflowError
+
+__all__ = [
+    "BeanInfo",
+    "ConfigurationError",
+    "Findings",
+    "Listing",
+    "Mistake",
+    "Node",
+    "Place",
+    "Scalar",
+    "Scope",
+    "SectionReader",
+    "Table",
+    "Wired",
+    "did_you_mean",
+]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A place in a file; `line` and `column` count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        """Return `file:line:column`, which editors and terminals turn into a link."""
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalar:
+    """A single value.
+
+    Attributes:
+        value: The value with its placeholders replaced.
+        text: What the file says, placeholders and all; the only form that a message may print.
+        tag: `ref`, `provider` or `type` for the tagged ones, else empty.
+    """
+
+    place: Place
+    value: str | int | float | bool | None
+    text: str
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listing:
+    """A list of nodes."""
+
+    place: Place
+    items: tuple[Node, ...]
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A mapping from text keys to nodes; `keys` tells where each key stands. `tag` is `new` for an inner bean."""
+
+    place: Place
+    entries: Mapping[str, Node]
+    keys: Mapping[str, Place]
+    tag: str = ""
+
+    def __iter__(self) -> Iterator[tuple[str, Place, Node]]:
+        """Yield key, place of the key, and value, in the order of the file."""
+        for key, node in self.entries.items():
+            yield key, self.keys[key], node
+
+
+Node = Scalar | Listing | Table
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One finding: where, what is wrong, what to write instead, and other places that matter (a definition)."""
+
+    place: Place
+    what: str
+    remedy: str = ""
+    related: tuple[tuple[Place, str], ...] = ()
+    warning: bool = False
+
+    def __str__(self) -> str:
+        """Return `file:line:column: what; what to write instead`."""
+        return f"{self.place}: {'warning: ' if self.warning else ''}{self.what}{'; ' + self.remedy if self.remedy else ''}"
+
+
+class ConfigurationError(IocflowError):
+    """A container file was refused; nothing was constructed.
+
+    Attributes:
+        mistakes: Everything that was found, in the order of the files' lines.
+    """
+
+    def __init__(self, mistakes: Iterable[Mistake], rendered: str = "") -> None:
+        """Take all `mistakes`; `rendered` is their text with the lines of the file and carets."""
+        self.mistakes = tuple(mistakes)
+        super().__init__(rendered or "\n".join(map(str, self.mistakes)))
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collects mistakes, so that all of them can be reported in one go."""
+
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def error(self, place: Place, what: str, remedy: str = "", *, related: Iterable[tuple[Place, str]] = ()) -> None:
+        """Note a mistake at `place`."""
+        self.mistakes.append(Mistake(place, what, remedy, tuple(related)))
+
+    def warn(self, place: Place, what: str, remedy: str = "", *, related: Iterable[tuple[Place, str]] = ()) -> None:
+        """Note something that works but is probably not meant."""
+        self.mistakes.append(Mistake(place, what, remedy, tuple(related), warning=True))
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is any mistake that is more than a warning."""
+        return any(not mistake.warning for mistake in self.mistakes)
+
+
+def did_you_mean(wrong: str, known: Iterable[str], *, listed: int = 12) -> str:
+    """Return the remedy for a misspelt name: the nearest known one, else the list of all when it is short."""
+    names = sorted(known)
+    near = difflib.get_close_matches(wrong, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean `{near[0]}`?"
+    if not names:
+        return "there is none to choose from"
+    return f"known: {', '.join(names)}" if len(names) <= listed else f"{len(names)} are known, none resembles it"
+
+
+@dataclass(frozen=True, slots=True)
+class BeanInfo:
+    """What a checked file says of a bean or processor before anything is constructed.
+
+    Attributes:
+        type: The class it will be (`object` when a factory does not say).
+        place: Where it is defined.
+        context: A processor's context class, else None.
+    """
+
+    id: str
+    type: type
+    place: Place
+    context: type | None = None
+
+
+class Wired(Protocol):
+    """The built application as a section's builder sees it."""
+
+    def __getitem__(self, id: str) -> Any:
+        """Return the bean or processor of that id."""
+
+
+class Scope(Protocol):
+    """What a section reader is lent while the file is checked."""
+
+    findings: Findings
+    beans: Mapping[str, BeanInfo]
+    processors: Mapping[str, BeanInfo]
+
+    def coerce(self, node: Node, annotation: Any, what: str) -> Any:
+        """Return the node's value as `annotation` wants it (pydantic's rules); a misfit is noted, and gives None.
+
+        `what` names the value in the message, as in "every of launcher poll-fares".
+        """
+
+    def reference(self, node: Node, expected: type | tuple[type, ...], what: str) -> str | None:
+        """Return the id that the scalar `node` names if it is a bean or processor of such a type, else note it."""
+
+    def unknown_keys(self, table: Table, known: Iterable[str], what: str) -> None:
+        """Note every key of `table` that is not `known`, with a did-you-mean."""
+
+
+class SectionReader(Protocol):
+    """Reads one top-level section of a container file; found through the entry point group `iocflow.sections`.
+
+    The entry point's name is the section's key; its object is a class without arguments. `read` runs once for the merged
+    section, after `beans` and `processors` were checked, and constructs nothing: it notes mistakes in `scope.findings`
+    and returns the builder which is called, with the built application, once every check has passed. What the builder
+    returns is `app.section(key)`.
+    """
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the section, for editors."""
+
+    def read(self, section: Node, scope: Scope) -> Callable[[Wired], object]:
+        """Check `section`; return the builder of what it describes."""
