@@ -1,0 +1,58 @@
+"""What tests of every folder share: the project's root, the command line as a subprocess, and the rule about service tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+Iocflow = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Return the folder that holds pyproject.toml."""
+    return ROOT
+
+
+@pytest.fixture
+def iocflow(tmp_path: Path) -> Iocflow:
+    """Return a function that runs the command line in a process of its own.
+
+    It runs in `tmp_path` unless `cwd` says otherwise, without a terminal and without colours; `env` adds variables,
+    `stdin` is the text on its standard input.
+    """
+
+    def run(
+        *arguments: str | Path, cwd: Path = tmp_path, stdin: str = "", env: dict[str, str] | None = None, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "iocflow.cli", *map(str, arguments)],
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=timeout,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Turn the skip of a service test into a failure where CI is set: a gate with holes lets everything through."""
+    report: pytest.TestReport = yield
+    if report.skipped and os.environ.get("CI") and (marker := item.get_closest_marker("service")):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} needs the service {marker.args[0]!r}; in CI it may not be skipped"
+    return report
