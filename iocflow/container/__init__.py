@@ -1,0 +1,1 @@
+"""From a container file to a running application: read, check as a whole, then build."""
