@@ -1,0 +1,118 @@
+"""The one launch contract: what a schedule, an event and the command line hand over, and what becomes of the outcome."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum, StrEnum
+from typing import Any, Protocol, runtime_checkable
+
+from iocflow.run import Outcome, Run
+
+__all__ = ["Acknowledgement", "Launch", "Launchable", "Overlap", "Poller", "acknowledgement_of"]
+
+
+class Launchable(Protocol):
+    """What can be launched: a processor."""
+
+    @property
+    def name(self) -> str:
+        """The processor's wired id."""
+
+    def launch(
+        self,
+        seed_data: Any = None,
+        *,
+        run_id: str | None = None,
+        scheduled_for: datetime | None = None,
+        idempotency_key: str = "",
+    ) -> Run[Any]:
+        """Run once, here and now; a failed activity is in the run that is returned and is never raised."""
+
+
+@runtime_checkable
+class Poller(Protocol):
+    """A bean that looks for work, outside any run.
+
+    `poll` is called once a tick. Each seed that it yields starts one run, and the next one is asked for only when that
+    run has ended, whatever its outcome. A generator is therefore resumed behind its `yield` exactly then, which is
+    where it moves its cursor: a crash in between repeats that seed and loses none. When the daemon stops, the generator
+    is resumed behind the seed whose run has ended, and closed at its next `yield`. What `poll` raises ends the tick; it
+    is logged and counted, and the next tick polls again.
+    """
+
+    def poll(self) -> Iterable[object]:
+        """Yield the seeds of the runs to start, none when there is nothing to do."""
+
+
+class Overlap(StrEnum):
+    """What becomes of a launch while an earlier one of the same launcher is still in hand.
+
+    Attributes:
+        SKIP: It is dropped and counted.
+        QUEUE_ONE: One is kept and started when the earlier one has ended; more are dropped and counted.
+        ALLOW: It runs beside the earlier one.
+    """
+
+    SKIP = "skip"
+    QUEUE_ONE = "queue-one"
+    ALLOW = "allow"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One wish to run a processor, from whichever side it comes.
+
+    Attributes:
+        processor: What is to run.
+        launcher: Who wants it: a launcher's name, or `command line`.
+        seed: The seed data.
+        run_id: The id that the run will have.
+        scheduled_for: The moment it was meant for, UTC; None when it was not scheduled.
+        idempotency_key: The same for the same cause, also when it is launched again after a crash; may be empty.
+        overlap: What becomes of it while an earlier launch of the same launcher is in hand.
+        message_id: The id of the event that it comes from, else empty.
+    """
+
+    processor: Launchable
+    launcher: str
+    seed: object = None
+    run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    scheduled_for: datetime | None = None
+    idempotency_key: str = ""
+    overlap: Overlap = Overlap.ALLOW
+    message_id: str = ""
+
+    def perform(self) -> Run[Any]:
+        """Run the processor in the calling thread and return its run."""
+        return self.processor.launch(
+            self.seed,
+            run_id=self.run_id,
+            scheduled_for=self.scheduled_for,
+            idempotency_key=self.idempotency_key,
+        )
+
+
+class Acknowledgement(Enum):
+    """What the origin of a launch is told.
+
+    Attributes:
+        DONE: It is dealt with; never bring it again.
+        DEAD: It was tried and failed; keep it aside with the reason.
+        RETURNED: It was not tried; bring it again.
+    """
+
+    DONE = "done"
+    DEAD = "dead"
+    RETURNED = "returned"
+
+
+def acknowledgement_of(outcome: Outcome) -> Acknowledgement:
+    """Return what the origin of a run with that outcome is told.
+
+    A run that an activity interrupted (it raised `SystemExit`, say) counts as failed: brought again, it would do the
+    same for ever.
+    """
+    return Acknowledgement.DONE if outcome in (Outcome.COMPLETED, Outcome.STOPPED) else Acknowledgement.DEAD

@@ -1,0 +1,1 @@
+"""Scheduled polling: launchers that fire by interval, cron expression, calendar, or once."""
