@@ -1,4 +1,4 @@
-"""What tests of every folder share: the project's root, the command line as a subprocess, and the rule about service tests."""
+"""What tests of every folder share: the project's root, the command line, and the rule about service tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ def iocflow(tmp_path: Path) -> Iocflow:
     """
 
     def run(
-        *arguments: str | Path, cwd: Path = tmp_path, stdin: str = "", env: dict[str, str] | None = None, timeout: float = 60
+        *arguments: str | Path,
+        cwd: Path = tmp_path,
+        stdin: str = "",
+        env: dict[str, str] | None = None,
+        timeout: float = 60,
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "iocflow.cli", *map(str, arguments)],

@@ -44,7 +44,7 @@ def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
 
 
 def undocumented(node: Documented, path: str) -> Iterator[str]:
-    """Yield the public definitions in `node` that have no docstring; what a function hides inside itself is not public."""
+    """Yield the public definitions in `node` that have no docstring; what a function hides in itself is not public."""
     if ast.get_docstring(node) is None:
         yield path
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -58,13 +58,17 @@ def undocumented(node: Documented, path: str) -> Iterator[str]:
 
 def test_code_lines_counts_code_only() -> None:
     """The measure leaves docstrings, comments and blank lines out, and counts each line of an expression."""
-    text = '"""Doc."""\n\n# why\nx = [\n    1,\n]\n\n\ndef f():\n    """Doc\n\n    more\n    """\n    return """a\n    b"""\n'
+    text = (
+        '"""Doc."""\n\n# why\nx = [\n    1,\n]\n\n\ndef f():\n    """Doc\n\n    more\n    """\n    return """a\nb"""\n'
+    )
     assert code_lines(text) == 3 + 1 + 2
 
 
 def test_core_stays_small(sources: dict[str, str]) -> None:
     """The files directly in iocflow/ hold at most a thousand lines of code together."""
-    core = {name: code_lines(text) for name, text in sources.items() if name.count("/") == 1 and name.startswith("iocflow/")}
+    core = {
+        name: code_lines(text) for name, text in sources.items() if name.count("/") == 1 and name.startswith("iocflow/")
+    }
     assert sum(core.values()) <= CORE_LINES, core
 
 

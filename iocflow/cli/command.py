@@ -1,0 +1,171 @@
+"""What all commands share: their common options, the session they run in, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Concatenate, ParamSpec, cast
+
+import typer
+from typer.core import TyperCommand
+from typer.main import get_command
+
+from iocflow.cli.logs import LogFormat, LogLevel, Masked, logging_to_stderr
+from iocflow.cli.terminal import OutputClosedError, Terminal
+from iocflow.errors import IocflowError
+from iocflow.launch import ExitCode
+from iocflow.wiring import ConfigurationError
+
+__all__ = ["Common", "Session", "UsageError", "command"]
+
+INTERRUPTED = 130
+"""What a shell expects of a process that Ctrl-C ended: 128 + SIGINT."""
+OUTPUT_CLOSED = 141
+"""What a shell expects of a process whose reader went away: 128 + SIGPIPE."""
+HELP = {"help_option_names": ["--help", "-h"]}
+
+P = ParamSpec("P")
+
+
+class UsageError(IocflowError):
+    """The command was given something that it cannot use; the message says what to give instead."""
+
+
+def _assignments(entries: list[str] | None) -> list[str] | None:
+    """Refuse a `--set` that assigns nothing."""
+    for entry in entries or ():
+        key, equals, _ = entry.partition("=")
+        if not (key.strip() and equals):
+            raise typer.BadParameter(f"{entry!r} assigns nothing; write KEY=VALUE, as in smtp.port=2525")
+    return entries
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """The options that every command has."""
+
+    profile: Annotated[
+        list[str] | None, typer.Option("--profile", metavar="NAME", help="Switch on a profile of FILE; repeatable.")
+    ] = None
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a value of FILE; repeatable.", callback=_assignments),
+    ] = None
+    log_format: Annotated[
+        LogFormat, typer.Option("--log-format", metavar="FORM", help="How to log, on standard error: text or json.")
+    ] = LogFormat.TEXT
+    log_level: Annotated[
+        LogLevel | None, typer.Option("--log-level", metavar="LEVEL", help="Log from debug, info, warning or error on.")
+    ] = None
+    traceback: Annotated[bool, typer.Option("--traceback", help="Show where an error was raised.")] = False
+    no_color: Annotated[bool, typer.Option("--no-color", help="No colours; NO_COLOR=1 does the same.")] = False
+
+
+class Session:
+    """What one command works with: what the common options say, where it writes, and how it logs."""
+
+    def __init__(self, options: Common, terminal: Terminal, formatter: Masked) -> None:
+        """Take what the command line said."""
+        self._options = options
+        self._formatter = formatter
+        self.terminal = terminal
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """The profiles to switch on."""
+        return tuple(self._options.profile or ())
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The values to override, by dotted key."""
+        pairs = (entry.partition("=") for entry in self._options.values or ())
+        return {key.strip(): value for key, _, value in pairs}
+
+    def mask(self, mask: Callable[[str], str]) -> None:
+        """Take secrets out of everything that is written from now on."""
+        self.terminal.mask = self._formatter.mask = mask
+
+    def complain(self, message: str, error: BaseException | None = None) -> None:
+        """Tell the person at the keyboard what went wrong, or the log, when that is what the terminal is read by.
+
+        The traceback of `error` is added only for those who asked for it.
+        """
+        if self._options.log_format is LogFormat.JSON:
+            logging.getLogger("iocflow.cli").error(message, exc_info=error)
+            return
+        self.terminal.complain(message)
+        if error is not None and self._formatter.traceback:
+            self.terminal.complain("".join(traceback.format_exception(error)))
+
+
+def command(
+    *examples: str, level: LogLevel = LogLevel.WARNING
+) -> Callable[[Callable[Concatenate[Session, P], ExitCode]], TyperCommand]:
+    """Make a command of a function `(session, …)`: its name, its docstring as help, its result as exit status.
+
+    The command has the options of `Common` too. What the function raises becomes a message and an exit status.
+
+    Args:
+        examples: Command lines for the end of the help; the tests run them.
+        level: The least severe log records shown when the command line does not say.
+    """
+
+    def decorate(function: Callable[Concatenate[Session, P], ExitCode]) -> TyperCommand:
+        app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
+        epilog = "\n".join(("\b", "Examples:", *(f"  {example}" for example in examples)))
+        app.command(function.__name__, help=function.__doc__, epilog=epilog)(_with_common_options(function, level))
+        return cast(TyperCommand, get_command(app))
+
+    return decorate
+
+
+def _with_common_options(function: Callable[..., ExitCode], level: LogLevel) -> Callable[..., None]:
+    """Return a function of keyword arguments that typer can read: those of `function`, then those of `Common`."""
+    common = {field.name for field in fields(Common)}
+
+    def call(**given: Any) -> None:
+        options = Common(**{key: given.pop(key) for key in common})
+        terminal = Terminal(colour=not (options.no_color or os.environ.get("NO_COLOR")))
+        # The console script does not put it there, and containers name modules that lie beside their file.
+        sys.path.insert(0, os.getcwd())
+        shown = options.log_level or level
+        with logging_to_stderr(options.log_format, shown, traceback=options.traceback) as formatter:
+            session = Session(options, terminal, formatter)
+            raise typer.Exit(_guarded(session, functools.partial(function, session, **given)))
+
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    parameters = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in (*own, *inspect.signature(Common, eval_str=True).parameters.values())
+    ]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    return call
+
+
+def _guarded(session: Session, work: Callable[[], ExitCode]) -> int:
+    """Return the exit status of `work`, also when it raises: this is where a person's mistake becomes a message."""
+    try:
+        return work()
+    except ConfigurationError as error:
+        session.complain(str(error))
+        return ExitCode.CONFIGURATION
+    except UsageError as error:
+        session.complain(str(error))
+        return ExitCode.USAGE
+    except OutputClosedError:
+        # The interpreter flushes standard output once more when it ends, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OUTPUT_CLOSED
+    except KeyboardInterrupt:
+        session.complain("interrupted")
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001  # the process's edge: a module or a constructor of the user may raise anything
+        session.complain(f"{type(error).__qualname__}: {error}", error)
+        return ExitCode.FAILED

@@ -1,0 +1,95 @@
+"""Log lines on standard error, for people or for machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from iocflow.run import RunLogFilter
+
+__all__ = ["LogFormat", "LogLevel", "Masked", "logging_to_stderr"]
+
+
+class LogFormat(StrEnum):
+    """How a log line looks."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """The least severe records that are shown."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Masked(logging.Formatter):
+    """Formats records after `mask` has taken the secrets out of their text.
+
+    It masks the finished text of message and traceback, because a secret that was handed over as an argument, or sits
+    in an exception, is not in the record's own message. `traceback` tells whether tracebacks are shown in text.
+    """
+
+    def __init__(self, *, traceback: bool = True) -> None:
+        """Start without secrets."""
+        super().__init__()
+        self.mask: Callable[[str], str] = str
+        self.traceback = traceback
+
+    def exception(self, record: logging.LogRecord) -> str:
+        """Return the record's traceback as text, empty without one."""
+        if record.exc_info and record.exc_info[0] is not None:
+            return self.mask(self.formatException(record.exc_info))
+        return self.mask(record.exc_text or "")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return `time LEVEL where: message`, then the traceback when it is wanted."""
+        time = datetime.fromtimestamp(record.created).strftime("%H:%M:%S.%f")[:-3]
+        where = "/".join(filter(None, (getattr(record, "processor", ""), getattr(record, "activity", ""))))
+        line = f"{time} {record.levelname} {where or record.name}: {self.mask(record.getMessage())}"
+        exception = self.exception(record) if self.traceback else ""
+        return f"{line}\n{exception}" if exception else line
+
+
+class JsonLines(Masked):
+    """One JSON object a line, always with the same keys."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line of JSON."""
+        fields = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": self.mask(record.getMessage()),
+            "run_id": getattr(record, "run_id", ""),
+            "processor": getattr(record, "processor", ""),
+            "activity": getattr(record, "activity", ""),
+            "attempt": getattr(record, "attempt", 0),
+            "exception": self.exception(record),
+        }
+        return json.dumps(fields, ensure_ascii=False, default=str)
+
+
+@contextmanager
+def logging_to_stderr(form: LogFormat, level: LogLevel, *, traceback: bool) -> Iterator[Masked]:
+    """Send every record from `level` on to standard error while the block runs; yield the formatter, for its `mask`."""
+    handler = logging.StreamHandler()
+    formatter = JsonLines() if form is LogFormat.JSON else Masked(traceback=traceback or level is LogLevel.DEBUG)
+    handler.setFormatter(formatter)
+    handler.addFilter(RunLogFilter())
+    root = logging.getLogger()
+    before = root.level
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    try:
+        yield formatter
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(before)

@@ -1,0 +1,86 @@
+"""The entry point: the list of commands, each one a module of this folder that is loaded when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Annotated, Any, NoReturn, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+__all__ = ["COMMANDS", "build", "main"]
+
+COMMANDS = {
+    "check": "Check a container file: every mistake at once, or what is wired.",
+    "run": "Run a processor once, here and now, and show its trail.",
+    "serve": "Run as a daemon: timers and event sources start the processors.",
+    "graph": "Draw processors as Mermaid or as plain text.",
+    "schedule": "List the next firings of the timers.",
+    "schema": "Print the JSON Schema of container files, for editors.",
+    "version": "Print the version.",
+}
+"""The commands in the order of the help, with the line that stands there: `--help` loads none of their modules."""
+
+EPILOG = """
+\b
+Start here:
+  iocflow check config/fare_drop.yaml
+  iocflow run config/fare_drop.yaml fare-drop --seed @samples/fare_drop/seed.json
+  iocflow run --help
+
+\b
+Exit status: 0 well, 1 a run failed, 2 wrong use, 3 the container file has mistakes,
+4 another daemon holds the lock, 5 a daemon was forced to stop.
+"""
+
+
+class LazyGroup(TyperGroup):
+    """A group that knows its commands by name and line of help, and loads the one that was typed."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that `args` begin with, loaded; a wrong name is refused before, with a hint."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, name and load_command(name), rest
+
+
+def load_command(name: str) -> TyperCommand:
+    """Import the module of that name and return the command in it, which has the name too."""
+    return cast(TyperCommand, getattr(importlib.import_module(f"iocflow.cli.{name}"), name))
+
+
+def build() -> TyperGroup:
+    """Return the command line."""
+    app = typer.Typer(
+        name="iocflow",
+        cls=LazyGroup,
+        help="Run processors that a container file wires from activities.",
+        epilog=EPILOG,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    app.callback()(_options)
+    group = cast(TyperGroup, get_command(app))
+    for name, line in COMMANDS.items():
+        group.add_command(TyperCommand(name, short_help=line, rich_markup_mode=None))
+    return group
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        load_command("version").main([], prog_name="iocflow version")
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options that stand before the command."""
+
+
+def main() -> NoReturn:
+    """Run the command line; called by the installed script and by `python -m iocflow.cli`."""
+    build().main(prog_name="iocflow")
+    raise SystemExit(0)

@@ -1,0 +1,61 @@
+"""A plan as an indented outline, for people who read it in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iocflow.plan import Plan, ProcessorPlan, StepPlan
+
+__all__ = ["label", "outline", "title"]
+
+
+def outline(plan: Plan) -> str:
+    """Return the plan's main processor with everything in it, a step a line."""
+    main = plan["p"][plan["main"]]
+    return "\n".join((f"{plan['main']}: {title(main)}", *_body(plan, main, "  ")))
+
+
+def title(processor: ProcessorPlan) -> str:
+    """Return what kind of processor it is, in a few words."""
+    if processor["kind"] != "each":
+        return {"sequence": "sequence", "choice": "exclusive choice", "split": "parallel split"}[processor["kind"]]
+    each = processor["each"]
+    notes = [f"{each['parallel']} at once"] if each["parallel"] else []
+    if each["may_fail"]:
+        notes.append(f"{each['may_fail']} may fail")
+    return f"for each of {each['items']} as {each['as']}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def label(step: StepPlan) -> str:
+    """Return the step's name and its time limit."""
+    return step["name"] if step["limit"] is None else f"{step['name']} (at most {step['limit']:g} s)"
+
+
+def _body(plan: Plan, processor: ProcessorPlan, indent: str) -> Iterator[str]:
+    """Yield what belongs to a processor: its steps, its default handlers, its `finally`."""
+    numbered = processor["kind"] == "sequence"
+    for number, step in enumerate(processor["steps"], 1):
+        yield from _step(plan, step, indent, f"{number}. " if numbered else "- ", processor["routes"].get(step["name"]))
+    if processor["join"]:
+        yield f"{indent}join: {processor['join']}"
+    if processor["handlers"]:
+        yield f"{indent}on error: {', '.join(processor['handlers'])}"
+    if processor["finally"]:
+        yield f"{indent}finally:"
+        for step in processor["finally"]:
+            yield from _step(plan, step, indent + "  ", "- ", None)
+
+
+def _step(plan: Plan, step: StepPlan, indent: str, mark: str, routes: dict[str, str] | None) -> Iterator[str]:
+    """Yield a step's line, with where it leads to, and below it what is nested in it."""
+    inner = plan["p"][step["ref"]] if step["do"] == "processor" else None
+    line = f"{indent}{mark}{label(step)}" + (f": {title(inner)}" if inner else "")
+    if routes:
+        ways = [target if len(routes) == 1 else f"{result} -> {target}" for result, target in routes.items()]
+        line += f"  => {', '.join(ways)}"
+    yield line
+    deeper = indent + "   "
+    if step["handlers"]:
+        yield f"{deeper}on error: {', '.join(step['handlers'])}"
+    if inner:
+        yield from _body(plan, inner, deeper)
