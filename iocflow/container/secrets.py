@@ -2,22 +2,133 @@
 
 from __future__ import annotations
 
+import html
+import json
 import logging
+import re
+import traceback
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from urllib.parse import quote, quote_plus
 
-__all__ = ["Secrets"]
+__all__ = ["MASK", "SHORTEST", "Secrets"]
+
+MASK = "***"
+SHORTEST = 3
+"""Characters of the shortest secret that is masked: `***` in place of every `a` would hide the text, not the secret."""
+_SHORTEST_INSIDE = 5
+"""Shorter secrets are masked as whole words only, for the same reason."""
+_LINE_ALONE = 8
+"""Characters from which on a line of a secret of several lines (a key) is masked alone, as loggers indent lines."""
 
 
 class Secrets:
-    """The secret values that an application was given, and the means to keep them out of messages, logs and pages."""
+    """The secret values that an application was given, and the means to keep them out of messages, logs and pages.
+
+    A secret is found by its value: as it was given, as `repr`, JSON, HTML and URLs write it, and as the number that it
+    may have become. Secrets of fewer than 3 characters are not masked; of fewer than 5, only where they stand as a word.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any secret."""
+        self._forms: set[str] = set()
+        self._pattern: re.Pattern[str] | None = None
 
     def add(self, value: object) -> bool:
-        """Remember `value`; return whether it can be masked (it is long enough)."""
-        raise NotImplementedError
+        """Remember `value` (what `str` makes of it; bytes are UTF-8); return whether it is long enough to be masked."""
+        text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        if len(text.strip()) < SHORTEST:
+            return False
+        self._forms.update(form for form in _forms(text) if len(form) >= SHORTEST)
+        # longest first, so that a secret which begins another one leaves no rest of it
+        longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
+        self._pattern = re.compile("|".join(map(_pattern, longest_first)))
+        return True
 
     def mask(self, text: str) -> str:
         """Return `text` with every secret replaced by `***`."""
-        raise NotImplementedError
+        return self._pattern.sub(MASK, text) if self._pattern else text
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to mask."""
+        return self._pattern is None
 
     def filter(self) -> logging.Filter:
-        """Return a filter for log handlers that masks message, arguments and exception text."""
-        raise NotImplementedError
+        """Return a filter for log *handlers*, which masks message, arguments, exception, stack and extra fields.
+
+        It sees secrets that are added later, too. It changes the record itself; an exception whose text holds a secret
+        is kept as that masked text (`exc_text`) only, so that no formatter can print the original.
+        """
+        return _MaskingFilter(self)
+
+
+class _MaskingFilter(logging.Filter):
+    """Masks the secrets in every record that passes."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        super().__init__()
+        self._secrets = secrets
+        self._mask = secrets.mask
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Mask `record`; let every record pass."""
+        if self._secrets.empty:
+            return True
+        self._mask_message(record)
+        if record.exc_info and record.exc_info[0]:
+            text = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
+            masked = self._mask(text)
+            if masked != text:
+                record.exc_text, record.exc_info = masked, None
+        for name, value in vars(record).items():
+            if name in _MASKED_TEXTS or name not in _STANDARD_FIELDS:
+                record.__dict__[name] = self._masked(value)
+        return True
+
+    def _mask_message(self, record: logging.LogRecord) -> None:
+        try:
+            message = record.getMessage()
+        except Exception as error:  # noqa: BLE001 - arguments may raise anything, and logging would print them unmasked
+            message, record.args = f"{record.msg!s} (its arguments do not fit: {type(error).__name__}: {error})", ()
+            record.msg = self._mask(message)
+            return
+        masked = self._mask(message)
+        if masked != message:
+            record.msg, record.args = masked, ()
+
+    def _masked(self, value: object) -> object:
+        """Return `value` itself, or its masked text when it holds a secret."""
+        if value is None or isinstance(value, bool):
+            return value
+        text = str(value)
+        masked = self._mask(text)
+        return value if masked == text else masked
+
+
+_STANDARD_FIELDS = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime"})
+_MASKED_TEXTS = frozenset({"exc_text", "stack_info", "message"})
+
+
+def _pattern(form: str) -> str:
+    escaped = re.escape(form)
+    return escaped if len(form) >= _SHORTEST_INSIDE else rf"(?<![^\W_]){escaped}(?![^\W_])"
+
+
+def _forms(text: str) -> Iterator[str]:
+    """Yield the ways in which the secret `text` may be written."""
+    for form in (text, text.strip(), *(line.strip() for line in text.splitlines() if len(line) >= _LINE_ALONE)):
+        yield form
+        yield repr(form)[1:-1]
+        yield repr(form.encode(errors="replace"))[2:-1]
+        yield json.dumps(form)[1:-1]
+        yield json.dumps(form, ensure_ascii=False)[1:-1]
+        yield html.escape(form)
+        yield quote(form, safe="", errors="replace")
+        yield quote_plus(form, errors="replace")
+    if any(character.isdecimal() for character in text):
+        for number in (int, float, Decimal):
+            try:
+                yield str(number(text))
+            except (ValueError, InvalidOperation):
+                continue

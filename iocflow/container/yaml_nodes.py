@@ -2,18 +2,260 @@
 
 from __future__ import annotations
 
-from iocflow.wiring import Findings, Table
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-__all__ = ["TAGS", "parse", "plain_value"]
+import yaml
 
-TAGS = {"ref": "scalar", "new": "mapping", "provider": "scalar", "type": "scalar"}
+from iocflow.container.syntax import explain
+from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table
+
+__all__ = ["MAX_DEPTH", "MAX_REPEATED", "Unresolved", "is_unresolved", "parse", "plain_value", "shown"]
+
+MAX_DEPTH = 64
+"""How deep mappings and lists may be nested; a processor with three blocks in each other needs 12."""
+MAX_REPEATED = 100_000
+"""How many nodes the aliases of a file may repeat; beyond it the file was made to explode."""
+
+_PLAIN = "plain"
+_SCALAR_TAGS = frozenset({"ref", "provider", "type"})
+_FOUR_TAGS = "there are four: `!ref id`, `!new {class: …}`, `!provider id`, `!type package.Class`"
+_CORE = "tag:yaml.org,2002:"
+
+_MAYBE_PLAIN = frozenset("0123456789+-.~nNtTfF")
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,299})")
+_BASED_INT = re.compile(r"0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}")
+_FLOAT = re.compile(
+    r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
+_WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("null", "Null", "NULL", "~", ""), None),
+}
 
 
-def parse(text: str, file: str, findings: Findings) -> Table | None:
-    """Return the one mapping that `text` holds, or note why it cannot be read and return None."""
-    raise NotImplementedError
+class Unresolved(str):
+    """In `Scalar.value`: the value cannot be had and the mistake is noted; later checks pass over such a scalar."""
+
+    __slots__ = ()
+
+
+def is_unresolved(node: Node) -> bool:
+    """Return whether a mistake is noted for `node` already, so that nothing more can be said of it."""
+    return isinstance(node, Scalar) and isinstance(node.value, Unresolved)
 
 
 def plain_value(text: str) -> str | int | float | bool | None:
-    """Return what an unquoted scalar stands for by the core schema of YAML 1.2."""
-    raise NotImplementedError
+    """Return what an unquoted scalar stands for by the core schema of YAML 1.2.
+
+    Narrower in one point: what begins with a needless `0` (`010`, a postal code) stays text, as do numbers of more than
+    300 digits.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _MAYBE_PLAIN:
+        return text
+    if _INT.fullmatch(text):
+        return int(text)
+    if _BASED_INT.fullmatch(text):
+        return int(text, 0)
+    if _FLOAT.fullmatch(text):
+        return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+    return text
+
+
+def shown(text: str, *, length: int = 60) -> str:
+    """Return `text` as a message quotes it: one line, cut after `length` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Composes nodes; the tag that it gives an untagged scalar tells whether it is plain or quoted."""
+
+    def resolve(self, kind: type, value: Any, implicit: Any) -> str:  # noqa: ARG002 - PyYAML calls it so
+        """Resolve nothing; `plain_value` does, by the rules of YAML 1.2."""
+        return _PLAIN if kind is yaml.ScalarNode and implicit[0] else ""
+
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
+        """Do nothing; PyYAML's resolvers by path are not used."""
+
+    def ascend_resolver(self) -> None:
+        """Do nothing."""
+
+
+def parse(text: str, file: str, lines: Sequence[str], findings: Findings) -> Table | None:
+    """Return the one mapping that `text` holds, or note why there is none.
+
+    Args:
+        text: The text of the file.
+        file: Its name in places.
+        lines: Its lines.
+        findings: Takes the mistakes.
+    """
+    top = Place(file, 1, 1)
+    loader = _Loader(text)
+    try:
+        root = loader.get_single_node()
+    except yaml.YAMLError as error:
+        findings.mistakes.append(explain(error, file, lines))
+        return None
+    except RecursionError:  # PyYAML's own parser, where libyaml is missing
+        findings.error(top, "not YAML: nested too deep", "split it into definitions with ids")
+        return None
+    finally:
+        loader.dispose()
+    if root is None:
+        findings.error(top, "the file is empty", "a container file begins with `iocflow: 1`")
+        return None
+    node = _Reader(file, findings).read(root).node
+    if isinstance(node, Table) and not node.tag:
+        return node
+    if not is_unresolved(node):
+        findings.error(node.place, "a container file is one mapping", "it begins with `iocflow: 1`")
+    return None
+
+
+class _Read(NamedTuple):
+    """One of our nodes, how many nodes it holds with itself, and how deep they are nested in it."""
+
+    node: Node
+    size: int = 1
+    height: int = 0
+
+
+class _Reader:
+    """Turns the composed nodes of one file into ours."""
+
+    def __init__(self, file: str, findings: Findings) -> None:
+        self._file = file
+        self._findings = findings
+        self._done: dict[int, _Read] = {}  # by the id of the composed node, which an alias shares
+        self._open: set[int] = set()
+        self._repeated = 0
+
+    def read(self, raw: yaml.Node, depth: int = 0) -> _Read:
+        """Return `raw`, which stands `depth` deep, as our node."""
+        mark = raw.start_mark
+        place = Place(self._file, mark.line + 1, mark.column + 1)
+        if type(raw) is yaml.ScalarNode:
+            return _Read(self._scalar(raw, place))
+        key = id(raw)
+        if key in self._open:
+            return self._refused(place, "an alias inside of what it stands for", "a definition cannot hold itself")
+        done = self._done.get(key)
+        if depth + (done.height if done else 0) >= MAX_DEPTH:
+            return self._refused(place, f"nested more than {MAX_DEPTH} deep", "split it into definitions with ids")
+        if done:
+            return self._repeat(done)
+        self._open.add(key)
+        done = self._listing(raw, place, depth) if type(raw) is yaml.SequenceNode else self._table(raw, place, depth)
+        self._open.discard(key)
+        self._done[key] = done
+        return done
+
+    def _repeat(self, done: _Read) -> _Read:
+        """Return what an alias stands for, or refuse it when there have been too many."""
+        before, self._repeated = self._repeated, self._repeated + done.size
+        if self._repeated <= MAX_REPEATED:
+            return done
+        if before <= MAX_REPEATED:  # said once, not for each of perhaps thousands
+            what = f"aliases repeat more than {MAX_REPEATED:,} nodes, from here on"
+            return self._refused(done.node.place, what, "use `parent:` and ids instead")
+        return _Read(Scalar(done.node.place, Unresolved(), ""))
+
+    def _scalar(self, raw: yaml.Node, place: Place) -> Node:
+        text: str = raw.value
+        if raw.tag == _PLAIN:
+            return Scalar(place, plain_value(text), text)
+        if not raw.tag:
+            return Scalar(place, text, text)
+        tag = self._tag(raw, place)
+        if tag is None:
+            return Scalar(place, Unresolved(text), text)
+        if tag == "new":
+            return self._refused(place, "`!new` takes a mapping", "write `!new {class: …}`").node
+        if not text.strip():
+            return self._refused(place, f"`!{tag}` without a name", f"write `!{tag} {_example(tag)}`").node
+        return Scalar(place, text, text, tag)
+
+    def _listing(self, raw: yaml.Node, place: Place, depth: int) -> _Read:
+        fits = not raw.tag or self._takes(raw, place, "a list")
+        parts = [self.read(item, depth + 1) for item in raw.value]
+        node = Listing(place, tuple(part.node for part in parts))
+        return _collected(node if fits else Scalar(place, Unresolved(), ""), parts)
+
+    def _table(self, raw: yaml.Node, place: Place, depth: int) -> _Read:
+        fits = not raw.tag or self._takes(raw, place, "a mapping")
+        parts: list[_Read] = []
+        entries: dict[str, Node] = {}
+        keys: dict[str, Place] = {}
+        for raw_key, raw_value in raw.value:
+            mark = raw_key.start_mark
+            key_place = Place(self._file, mark.line + 1, mark.column + 1)
+            part = self.read(raw_value, depth + 1)
+            parts.append(part)
+            key = self._key(raw_key, key_place)
+            if key in keys:
+                related = ((keys[key], "first here"),)
+                self._findings.error(key_place, f"key `{shown(key)}` stands twice", "remove one", related=related)
+            elif key is not None:
+                keys[key] = key_place
+                entries[key] = part.node
+        node = Table(place, entries, keys, "new" if raw.tag else "")
+        return _collected(node if fits else Scalar(place, Unresolved(), ""), parts)
+
+    def _key(self, raw: yaml.Node, place: Place) -> str | None:
+        """Return the text of a key, or note why it cannot be one."""
+        text = raw.value
+        if type(raw) is not yaml.ScalarNode:
+            self._findings.error(
+                place, "a key is a text, not a list or mapping", "quote a text that begins with `{` or `[`"
+            )
+        elif raw.tag not in ("", _PLAIN):
+            self._findings.error(place, f"a tag before the key `{shown(text)}`", "tags stand before values")
+        elif raw.tag == _PLAIN and text == "<<":
+            self._findings.error(place, "merge keys `<<` are not part of the format", "use `parent:` of a bean")
+        elif raw.tag == _PLAIN and not isinstance(plain_value(text), str):
+            self._findings.error(place, f"the key `{text}` is no text", f'quote it: `"{text}"`')
+        elif "${" in text:
+            self._findings.error(place, f"a placeholder in the key `{shown(text)}`", "placeholders stand in values")
+        else:
+            return str(text)
+        return None
+
+    def _takes(self, raw: yaml.Node, place: Place, kind: str) -> bool:
+        """Return whether the tag of the collection `raw` fits it, else note it."""
+        tag = self._tag(raw, place)
+        if tag == "new" and kind != "a mapping":
+            self._findings.error(place, "`!new` takes a mapping", "write `!new {class: …}`")
+        elif tag in _SCALAR_TAGS:
+            self._findings.error(place, f"`!{tag}` takes a name, not {kind}", f"write `!{tag} {_example(tag)}`")
+        return tag == "new" and kind == "a mapping"
+
+    def _tag(self, raw: yaml.Node, place: Place) -> str | None:
+        """Return which of the four tags `raw` has, or note that it has another one."""
+        tag: str = raw.tag
+        if tag[1:] in _SCALAR_TAGS or tag == "!new":
+            return tag[1:]
+        written = f"!!{tag[len(_CORE) :]}" if tag.startswith(_CORE) else tag
+        self._findings.error(place, f"unknown tag `{shown(written)}`", _FOUR_TAGS)
+        return None
+
+    def _refused(self, place: Place, what: str, remedy: str) -> _Read:
+        self._findings.error(place, what, remedy)
+        return _Read(Scalar(place, Unresolved(), ""))
+
+
+def _collected(node: Node, parts: Iterable[_Read]) -> _Read:
+    size, height = 1, 0
+    for part in parts:
+        size += part.size
+        height = max(height, part.height)
+    return _Read(node, size, height + 1)
+
+
+def _example(tag: str) -> str:
+    return "package.Class" if tag == "type" else "id"

@@ -1,0 +1,85 @@
+"""What is wrong with a file that is not YAML, in words of its own and with the likely remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import yaml
+
+from iocflow.wiring import Mistake, Place
+
+__all__ = ["explain"]
+
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|' r"'(?:''|[^'])*'")
+# part of the parser's sentence (libyaml's, or that of PyYAML's own parser): what it means; what to write instead
+_MEANINGS = (
+    ("found another document", "a second document begins here", "a file holds one; remove the `---`"),
+    ("',' or '}'", "a `,` or the closing `}` is missing", "close the `{`, or quote a value that holds `{}[],:`"),
+    ("',' or ']'", "a `,` or the closing `]` is missing", "close the `[`, or quote a value that holds `{}[],:`"),
+    (
+        "mapping values are not allowed",
+        "a `: ` where none can be",
+        "quote a value with `: `; check the indentation",
+    ),
+    (
+        "sequence entries are not allowed",
+        "a list beside its key",
+        "begin the list on the next line, or use `[]`",
+    ),
+    ("expected ':'", "a key without `:`", "write `key: value`"),
+    ("unexpected end of stream", "a quoted text is not closed", "close the quote"),
+    (
+        "unknown escape",
+        "an unknown escape in double quotes",
+        "write `\\\\`, or use single quotes",
+    ),
+    ("undefined alias", "an alias without an anchor", "define it before as `&name`; quote a text that begins with `*`"),
+    ("second occurrence", "the anchor is defined twice", "give each `&name` a name of its own"),
+    ("alphabetic or numeric", "`*` or `&` without a name", "quote a text that begins with it"),
+    ("maximum nesting", "nested too deep", "split it into definitions with ids"),
+    ("violates indentation", "a tab in the indentation", "indent with spaces"),
+    ("'-' indicator", "an entry of the list without `- `", "write `- ` before it; check the indentation"),
+    ("expected key", "this does not fit what stands before it", "check the indentation and the quotes"),
+    ("block end", "this does not fit what stands before it", "check the indentation and the quotes"),
+    ("node content", "something is missing before this", "quote a text that begins with one of `{}[],`"),
+    ("tag handle", "a tag with two `!`", "there are four: `!ref`, `!new`, `!provider`, `!type`"),
+    ("document start", "the document ended before this", "a file holds one mapping; check the indentation"),
+)
+
+
+def explain(error: yaml.YAMLError, file: str, lines: Sequence[str]) -> Mistake:
+    """Return what the parser's `error` means for the `lines` of `file`."""
+    problem = getattr(error, "problem", None) or str(error)
+    mark, opened = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
+    line, column = (mark.line, mark.column) if mark else (0, 0)
+    text = lines[line] if line < len(lines) else ""
+    placeholder = _unquoted_placeholder(text, column)
+    if placeholder is not None:
+        what = "not YAML: a `${…}` that must be quoted, as it stands inside `{}` or `[]` or holds `: `"
+        return Mistake(Place(file, line + 1, placeholder + 1), what, 'write "${…}"')
+    if "cannot start any token" in problem:
+        what, remedy = _bad_start(text, column)
+    else:
+        unknown = (problem, "check the quotes and the indentation")
+        what, remedy = next((meaning[1:] for meaning in _MEANINGS if meaning[0] in problem), unknown)
+    place = Place(file, line + 1, column + 1)
+    if not opened or not any(word in what for word in ("clos", "twice")):
+        return Mistake(place, f"not YAML: {what}", remedy)
+    begin = Place(file, opened.line + 1, opened.column + 1)
+    if line + 1 >= len(lines) and not text[column:].strip():  # the end of the file is no place to look at
+        return Mistake(begin, f"not YAML: {what}", remedy)
+    return Mistake(place, f"not YAML: {what}", remedy, ((begin, "begins here"),))
+
+
+def _bad_start(text: str, column: int) -> tuple[str, str]:
+    if "\t" in text[: column + 1]:
+        return "a tab in the indentation", "indent with spaces"
+    return f"a value cannot begin with `{text[column : column + 1]}`", "quote it"
+
+
+def _unquoted_placeholder(text: str, column: int) -> int | None:
+    """Return where the unquoted `${` begins that holds the parser's place, or ends at it."""
+    bare = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), text)
+    start = bare.rfind("${", 0, column + 1)
+    return None if start < 0 or "}" in bare[start:column] else start
