@@ -1,0 +1,27 @@
+"""The benchmarks run; their figures depend on the machine and are for people."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("script", "figures"),
+    [
+        ("inline.py", [r"bare loop.* us  x1\.00", r"iocflow SequenceProcessor.* us  x\d"]),
+        ("loading.py", [r"first load.* ms", r"check 200 beans.* ms", r"build and close 200 beans.* ms"]),
+        ("startup.py", [r"python -c pass.* ms", r"iocflow --help.* ms"]),
+    ],
+)
+def test_benchmark_prints_its_figures(script: str, figures: list[str]) -> None:
+    """Every benchmark runs to its end, however short its rounds, and prints what it measured."""
+    command = [sys.executable, str(Path(__file__).with_name(script)), "--rounds", "1", "--seconds", "0.001"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    for figure in figures:
+        assert re.search(figure, done.stdout), done.stdout
