@@ -15,6 +15,8 @@ __all__ = [
     "UnknownActivityError",
     "UnsetError",
     "UnsupportedActivityError",
+    "qualified",
+    "record_of",
 ]
 
 
@@ -58,6 +60,7 @@ class ErrorRecord(TypedDict):
 
     `names` are the qualified class names of the error's MRO, what `for:` of an error rule matches. `logged` says that
     the failure is in the log already. `ref` is the engine's own key of the live exception, -1 when there is none.
+    `errors` are the parts of a group, `notes` what was added to it.
     """
 
     type: str
@@ -67,6 +70,20 @@ class ErrorRecord(TypedDict):
     logged: bool
     ref: int
     errors: list[ErrorRecord]
+    notes: list[str]
+
+
+def qualified(cls: type) -> str:
+    """Return `module.Class`, or just the name for a built-in class."""
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def record_of(cls: type[BaseException], message: str, cause: str = "", ref: int = -1) -> ErrorRecord:
+    """Return an error of that class as plain data."""
+    names = [qualified(base) for base in cls.__mro__]
+    return ErrorRecord(
+        type=names[0], names=names, message=message, cause=cause, logged=False, ref=ref, errors=[], notes=[]
+    )
 
 
 class RecordedError(IocflowError):

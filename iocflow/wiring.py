@@ -1,4 +1,4 @@
-"""What the readers of a container file's sections share: nodes that know their place, mistakes, and the reader's contract."""
+"""What the readers of a container file's sections share: nodes with their place, mistakes, the reader's contract."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ class Mistake:
 
     def __str__(self) -> str:
         """Return `file:line:column: what; what to write instead`."""
-        return f"{self.place}: {'warning: ' if self.warning else ''}{self.what}{'; ' + self.remedy if self.remedy else ''}"
+        what = f"{self.what}; {self.remedy}" if self.remedy else self.what
+        return f"{self.place}: {'warning: ' if self.warning else ''}{what}"
 
 
 class ConfigurationError(IocflowError):
@@ -154,7 +155,7 @@ class BeanInfo:
     id: str
     type: type
     place: Place
-    context: type | None = None
+    context: Any = None
 
 
 class Wired(Protocol):
@@ -187,8 +188,8 @@ class Scope(Protocol):
 class SectionReader(Protocol):
     """Reads one top-level section of a container file; found through the entry point group `iocflow.sections`.
 
-    The entry point's name is the section's key; its object is a class without arguments. `read` runs once for the merged
-    section, after `beans` and `processors` were checked, and constructs nothing: it notes mistakes in `scope.findings`
+    The entry point's name is the section's key; its object is a class without arguments. `read` runs once for the
+    merged section, after `beans` and `processors` were checked, and constructs nothing: it notes mistakes in `scope.findings`
     and returns the builder which is called, with the built application, once every check has passed. What the builder
     returns is `app.section(key)`.
     """

@@ -1,0 +1,394 @@
+"""`advance`: the one meaning of a plan, which every engine drives.
+
+It moves a position on by one reply and tells what to do next. It has no clock, thread, random number or I/O, and never
+looks into a context, so that an engine can store a position and go on from it, in another process too.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from iocflow.errors import ErrorRecord, StepLimitError, UnknownActivityError, record_of
+from iocflow.plan import Command, End, Frame, Mode, Plan, Position, ProcessorPlan, Reply, StepPlan, steps_of
+
+__all__ = ["advance", "start"]
+
+
+def start(plan: Plan, *, seeded: bool = False) -> Position:
+    """Return the first position of a run; `seeded` when there is seed data to set."""
+    position: Position = {"stack": [], "ended": [], "end": None, "unwind": ""}
+    move = _Move(plan, position)
+    if seeded:
+        position["stack"].append({"p": plan["main"], "path": "", "state": "seed", "seeding": True, "n": 1, "seq": 0})
+    else:
+        move.enter(plan["main"], "")
+    return position
+
+
+def advance(plan: Plan, position: Position, reply: Reply | None) -> tuple[Command, Position]:
+    """Return what to do next, and the position to go on from; `position` itself is left as it is.
+
+    Without a reply the position does not move, and its command is given again.
+    """
+    if reply is not None:
+        stack = [Frame(**frame) for frame in position["stack"]]
+        position = {"stack": stack, "ended": [], "end": position["end"], "unwind": position["unwind"]}
+        _Move(plan, position).take(reply)
+    return _command(plan, position), position
+
+
+def _command(plan: Plan, position: Position) -> Command:
+    if position["end"] is not None:
+        return {"do": "end", "end": position["end"]}
+    frame = position["stack"][-1]
+    processor, state = plan["p"][frame["p"]], frame["state"]
+    if state == "sleep":
+        return {"do": "sleep", "delay": frame["delay"]}
+    bind = [(one["p"], one["i"]) for one in position["stack"] if one.get("fresh")]
+    path = frame["path"].rstrip("/")
+    if state == "fork":
+        return {"do": "fork", "p": frame["p"], "path": path, "bind": bind, "children": _children(plan, frame, processor)}
+    mode = cast(Mode, state)
+    command: Command = {"do": "run", "mode": mode, "p": frame["p"], "path": path, "attempt": frame["n"], "bind": bind}
+    if state == "join":
+        command["failed"] = [i for i, end in enumerate(frame["ends"]) if end["outcome"] == "FAILED"]
+    if state == "collect":
+        command["failed"] = [frame["i"]] if frame["i"] in frame["lost"] else []
+        command["item"] = frame["i"]
+    if "seeding" not in frame and "whole" not in frame and state in ("execute", "handle"):
+        step = steps_of(frame, processor)[frame["at"]]
+        command["step"], command["path"] = step, frame["path"] + step["name"]
+    if state == "handle":
+        command["own"] = command["step"]["handlers"] if "step" in command else []
+        command["default"], command["error"] = processor["handlers"], frame["error"]
+    if state == "execute":
+        numbers = (f"{one['seq']}.{one['i']}" if "i" in one else str(one["seq"]) for one in position["stack"])
+        command["key"] = f"{command['path']}#{'.'.join(numbers)}"
+        if processor["kind"] == "choice" and "closing" not in frame:
+            command["names"] = [*processor["routes"], "end"]
+    return command
+
+
+def _children(plan: Plan, frame: Frame, processor: ProcessorPlan) -> list[Position]:
+    """Return the positions of a split's branches, or of a parallel for-each's items."""
+    split = processor["kind"] == "split"
+    children = []
+    for i in range(len(processor["steps"]) if split else frame["count"]):
+        root: Frame = {"p": frame["p"], "path": frame["path"], "solo": True, "seq": i, "used": 0, "i": i}
+        child: Position = {"stack": [root], "ended": [], "end": None, "unwind": ""}
+        _Move(plan, child).begin(root, i if split else 0)
+        children.append(child)
+    return children
+
+
+class _Move:
+    """Moves a position, which it may change, on by one reply."""
+
+    def __init__(self, plan: Plan, position: Position) -> None:
+        self.plan, self.position, self.stack = plan, position, position["stack"]
+
+    def take(self, reply: Reply) -> None:
+        """Find out what `reply` answers."""
+        frame = self.stack[-1]
+        if "unwind" in reply:
+            self.unwind(frame, reply["unwind"])
+            return
+        for one in self.stack:
+            one.pop("fresh", None)
+        state = frame["state"]
+        if state == "handle":
+            self.decided(frame, reply)
+        elif state == "sleep":
+            self.attempt(frame)
+        elif state == "execute":
+            self.executed(frame, reply)
+        elif "error" in reply:
+            self.frame_failed(frame, reply["error"])
+        elif state == "seed":
+            self.seeded(frame, stop=reply.get("stop", False))
+        elif state == "items":
+            frame |= {"count": reply["count"], "i": -1, "lost": []}
+            self.items(frame)
+        elif state == "collect":
+            self.next_item(frame)
+        elif state == "fork":
+            frame["ends"] = reply["ends"]
+            every = all(end["outcome"] == "FAILED" for end in reply["ends"])
+            if every and self.of(frame)["kind"] == "split":
+                self.joined(frame)
+            else:
+                frame["state"] = "join"
+        else:
+            self.joined(frame)
+
+    def unwind(self, frame: Frame, outcome: str) -> None:
+        """Give up what is under way, and end with `outcome` after every `finally` from here outwards."""
+        self.position["unwind"] = outcome
+        if "closing" in frame:
+            frame["closing"] = {**frame["closing"], "outcome": outcome}
+            self.follow(frame)
+        else:
+            self.close(frame, outcome)
+
+    def of(self, frame: Frame) -> ProcessorPlan:
+        """Return the plan of the frame's processor."""
+        return self.plan["p"][frame["p"]]
+
+    def step(self, frame: Frame) -> StepPlan:
+        """Return the frame's current step."""
+        return steps_of(frame, self.of(frame))[frame["at"]]
+
+    # Frames: enter, close, leave.
+
+    def enter(self, processor: str, path: str) -> None:
+        """Put a processor on the stack and begin with it."""
+        frame: Frame = {"p": processor, "path": path, "seq": 0, "used": 0, "n": 1, "last": None}
+        self.stack.append(frame)
+        plan = self.of(frame)
+        if plan["kind"] in ("split", "each"):
+            frame["state"] = "fork" if plan["kind"] == "split" else "items"
+        elif plan["steps"]:
+            self.begin(frame, 0)
+        else:
+            self.close(frame, "COMPLETED")
+
+    def close(self, frame: Frame, outcome: str, error: ErrorRecord | None = None, *, raises: bool = False) -> None:
+        """End the frame's activities; run its `finally`, then leave it."""
+        end: End = {"outcome": outcome, "error": error, "raises": raises, "last": frame.get("last")}
+        if self.of(frame)["finally"] and not {"closing", "solo", "seeding"} & set(frame):
+            frame["closing"], frame["used"] = end, 0
+            frame.pop("whole", None)
+            self.begin(frame, 0)
+        else:
+            self.leave(frame, end)
+
+    def leave(self, frame: Frame, end: End) -> None:
+        """Take the frame off the stack and tell the one below, whose step it was."""
+        self.stack.pop()
+        if not self.stack:
+            self.position["end"] = end
+            return
+        below = self.stack[-1]
+        if self.position["unwind"]:
+            self.close(below, self.position["unwind"], end["error"])
+        elif end["outcome"] == "FAILED" and end["error"] is not None:
+            self.step_failed(below, end["error"])
+        else:
+            self.executed(below, {"next": end["last"], "stop": end["outcome"] == "STOPPED"})
+
+    def seeded(self, frame: Frame, *, stop: bool) -> None:
+        """Go on after the seed data was set."""
+        if stop:
+            self.close(frame, "STOPPED")
+        else:
+            self.stack.pop()
+            self.enter(frame["p"], "")
+
+    def frame_failed(self, frame: Frame, error: ErrorRecord) -> None:
+        """Ask the default handlers about an error that is no step's."""
+        frame |= {"whole": True, "error": error}
+        if self.of(frame)["handlers"]:
+            frame["state"] = "handle"
+        else:
+            self.close(frame, "FAILED", error, raises=True)
+
+    # Steps: begin, attempt, executed, failed, decided.
+
+    def begin(self, frame: Frame, at: int) -> None:
+        """Begin the step at index `at`."""
+        if "solo" not in frame:
+            frame["seq"] += 1
+        frame |= {"at": at, "n": 0, "asked": False}
+        frame.pop("error", None)
+        self.attempt(frame)
+
+    def attempt(self, frame: Frame) -> None:
+        """Begin the next attempt of the current step."""
+        frame["n"] += 1
+        frame["used"] += 1
+        limit = self.of(frame)["max"]
+        step = self.step(frame)
+        if frame["used"] > limit:
+            frame["n"] -= 1
+            error = record_of(StepLimitError, f"{frame['path']}{step['name']}: more than {limit} attempts; see max_steps")
+            self.give_up(frame, error, raises=not self.of(frame)["handlers"], row=frame["n"] > 0)
+        elif step["do"] == "activity":
+            frame["state"] = "execute"
+        else:
+            frame["state"] = "nested"
+            self.enter(step["ref"], f"{frame['path']}{step['name']}/")
+
+    def executed(self, frame: Frame, reply: Reply) -> None:
+        """Go on after an attempt, which may have failed or asked to stop."""
+        frame["asked"] = frame["asked"] or reply.get("stop", False)
+        if "error" in reply:
+            self.step_failed(frame, reply["error"])
+        else:
+            frame.pop("error", None)
+            frame["last"] = reply.get("next")
+            self.step_done(frame, "DONE", reply)
+
+    def step_failed(self, frame: Frame, error: ErrorRecord) -> None:
+        """Ask the step's handlers, then the processor's; without any the frame fails, and the error is raised."""
+        frame["error"] = error
+        if not self.position["unwind"] and (self.step(frame)["handlers"] or self.of(frame)["handlers"]):
+            frame["state"] = "handle"
+        else:
+            self.give_up(frame, error, raises=True)
+
+    def decided(self, frame: Frame, reply: Reply) -> None:
+        """Do what the handlers decided about the frame's error."""
+        error: ErrorRecord = {**frame["error"], "logged": reply.get("logged", True)}
+        frame["asked"] = frame.get("asked", False) or reply.get("stop", False)
+        decision = reply.get("decision", "")
+        frame["error"] = error
+        if "error" in reply:
+            error, decision = reply["error"], "raise"
+        if "whole" in frame:
+            stopped = decision == "stop"
+            self.close(frame, "STOPPED" if stopped else "FAILED", None if stopped else error, raises=decision == "raise")
+        elif decision == "retry" and reply.get("delay"):
+            frame |= {"state": "sleep", "delay": reply["delay"]}
+        elif decision == "retry":
+            self.attempt(frame)
+        elif decision in ("continue", "stop"):
+            frame["asked"] = frame["asked"] or decision == "stop"
+            frame["last"] = None
+            self.step_done(frame, "HANDLED", {})
+        elif decision == "goto":
+            self.go_to(frame, reply["goto"] or "")
+        else:
+            self.give_up(frame, error, raises=decision == "raise")
+
+    def go_to(self, frame: Frame, name: str) -> None:
+        """Go on with the activity of that name, if there is exactly one to go to."""
+        found = [i for i, step in enumerate(self.of(frame)["steps"]) if step["name"] == name]
+        if len(found) == 1 and "closing" not in frame and self.of(frame)["kind"] in ("sequence", "choice"):
+            self.row(frame, "HANDLED")
+            self.begin(frame, found[0])
+        else:
+            what = "is wired twice" if len(found) > 1 else "is no activity that can be gone to from here"
+            known = ", ".join(step["name"] for step in self.of(frame)["steps"])
+            error = record_of(UnknownActivityError, f"GoTo({name!r}): {name!r} {what} (known: {known})")
+            self.give_up(frame, error, raises=True)
+
+    def step_done(self, frame: Frame, outcome: Literal["DONE", "HANDLED"], reply: Reply) -> None:
+        """Add the row, and go on with what comes next."""
+        stopped = frame["asked"] and "closing" not in frame
+        self.row(frame, "STOPPED" if stopped else outcome)
+        if stopped:
+            self.close(frame, "STOPPED")
+        elif self.of(frame)["kind"] == "choice" and "closing" not in frame:
+            self.route(frame, reply, handled=outcome == "HANDLED")
+        elif self.of(frame)["kind"] == "each" and not {"solo", "closing"} & set(frame):
+            self.collect(frame)
+        else:
+            self.follow(frame)
+
+    def follow(self, frame: Frame) -> None:
+        """Begin the next step in order, or close the frame."""
+        if "solo" not in frame and frame["at"] + 1 < len(steps_of(frame, self.of(frame))):
+            self.begin(frame, frame["at"] + 1)
+        elif "closing" in frame:
+            self.leave(frame, frame["closing"])
+        else:
+            self.close(frame, "COMPLETED")
+
+    def route(self, frame: Frame, reply: Reply, *, handled: bool) -> None:
+        """Pick the next activity of an exclusive choice."""
+        routes = self.of(frame)["routes"][self.step(frame)["name"]]
+        named, asked = reply.get("next"), reply.get("goto")
+        target = routes["else"]
+        if not handled and named in routes and named is not None:
+            target = routes[named]
+        elif not handled and asked:
+            target = asked
+        if target == "end":
+            self.close(frame, "COMPLETED")
+        else:
+            self.begin(frame, [step["name"] for step in self.of(frame)["steps"]].index(target))
+
+    def give_up(self, frame: Frame, error: ErrorRecord, *, raises: bool, row: bool = True) -> None:
+        """Take a step's failure as final: for the frame, for this item of a for-each, or for this part of `finally`."""
+        if row:
+            self.row(frame, "FAILED", error)
+        if "closing" in frame:
+            end = frame["closing"]
+            if end["error"] is None:
+                frame["closing"] = {**end, "outcome": "FAILED", "error": error, "raises": raises}
+            else:
+                note = f"finally, {frame['path']}{self.step(frame)['name']}: {error['type']}: {error['message']}"
+                frame["closing"] = {**end, "error": {**end["error"], "notes": [*end["error"]["notes"], note]}}
+            self.follow(frame)
+        elif self.of(frame)["kind"] == "each" and "solo" not in frame:
+            frame["lost"] = [*frame["lost"], frame["i"]]
+            frame["ends"] = [*frame.get("ends", []), {"outcome": "FAILED", "error": error, "raises": raises, "last": None}]
+            if len(frame["lost"]) <= self.allowed(frame):
+                self.collect(frame)
+            else:
+                errors = [end["error"] for end in frame["ends"] if end["error"]]
+                self.close(frame, "FAILED", error if len(errors) == 1 else self.group(frame, errors), raises=raises)
+        else:
+            self.close(frame, "FAILED", error, raises=raises)
+
+    def row(self, frame: Frame, outcome: Literal["DONE", "HANDLED", "STOPPED", "FAILED"], error: ErrorRecord | None = None) -> None:
+        """Add a row to the trail for the current step."""
+        path = frame["path"] + self.step(frame)["name"]
+        self.position["ended"].append(
+            {
+                "path": path,
+                "outcome": outcome,
+                "attempts": frame["n"],
+                "error": error or frame.get("error"),
+                "result": frame.get("last"),
+            }
+        )
+
+    # Items and branches.
+
+    def items(self, frame: Frame) -> None:
+        """Begin with the items of a for-each."""
+        if self.of(frame)["each"]["parallel"] and frame["count"]:
+            frame["state"] = "fork"
+        else:
+            self.next_item(frame)
+
+    def next_item(self, frame: Frame) -> None:
+        """Begin the next item, with a bound of its own on the number of attempts."""
+        frame["i"] += 1
+        if frame["i"] < frame["count"]:
+            frame |= {"used": 0, "fresh": True}
+            self.begin(frame, 0)
+        else:
+            self.close(frame, "COMPLETED")
+
+    def collect(self, frame: Frame) -> None:
+        """Keep what the item made, where somebody wants it, and go on."""
+        if self.of(frame)["each"]["keeps"]:
+            frame["state"] = "collect"
+        else:
+            self.next_item(frame)
+
+    def joined(self, frame: Frame) -> None:
+        """End a split, or a parallel for-each, after the join."""
+        failed = [end for end in frame["ends"] if end["outcome"] == "FAILED"]
+        if len(failed) > self.allowed(frame):
+            errors = [end["error"] for end in failed if end["error"] is not None]
+            raises = any(end["raises"] for end in failed)
+            self.close(frame, "FAILED", self.group(frame, errors), raises=raises)
+        else:
+            stopped = any(end["outcome"] == "STOPPED" for end in frame["ends"])
+            self.close(frame, "STOPPED" if stopped else "COMPLETED")
+
+    def allowed(self, frame: Frame) -> int:
+        """Return how many branches or items may fail."""
+        if self.of(frame)["kind"] == "split":
+            return 0
+        may_fail = self.of(frame)["each"]["may_fail"]
+        return int(frame["count"] * float(may_fail[:-1]) // 100) if isinstance(may_fail, str) else int(may_fail)
+
+    def group(self, frame: Frame, errors: list[ErrorRecord]) -> ErrorRecord:
+        """Return the one error of several branches or items."""
+        parts = "branches" if self.of(frame)["kind"] == "split" else "items"
+        record = record_of(ExceptionGroup, f"{len(errors)} of the {parts} of {frame['path'].rstrip('/') or frame['p']} failed")
+        return {**record, "errors": errors, "logged": all(error["logged"] for error in errors)}

@@ -1,0 +1,162 @@
+"""The process context: what one run's activities hand to one another."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+import time
+import types
+import typing
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any, Protocol, Self
+
+from iocflow.coercion import coerce
+from iocflow.errors import ErrorRecord, SeedError, UnsetError
+
+__all__ = ["Lender", "ProcessContext", "StepInfo"]
+
+
+class StepInfo:
+    """What the engine lends an activity while it runs, as `context.step`; empty outside a run.
+
+    Attributes:
+        run_id: The run's id.
+        processor: The name of the processor whose activity this is.
+        activity: The activity's path in the trail, as in `fare-drop/send-message`.
+        attempt: 1 for the first attempt of the step.
+        deadline: When the attempt should have ended, on the clock of `time.monotonic`; None without a limit.
+        scheduled_for: The time a schedule meant, which may lie before the start of the run.
+        idempotency_key: The same for every attempt of this step and for no other step; hand it to foreign systems.
+        memo: A dict that lives from the step's first attempt to its end, as for the recipients that are done.
+        failure: While a handler is asked, the error as plain data.
+    """
+
+    def __init__(self, run_id: str = "", processor: str = "", scheduled_for: datetime | None = None) -> None:
+        """Make the info of a run; the engine sets the rest before every attempt."""
+        self.run_id = run_id
+        self.processor = processor
+        self.scheduled_for = scheduled_for
+        self.activity = ""
+        self.attempt = 1
+        self.deadline: float | None = None
+        self.idempotency_key = ""
+        self.memo: dict[str, Any] = {}
+        self.failure: ErrorRecord | None = None
+
+    def remaining(self) -> float | None:
+        """Return the seconds that are left of the time limit, never below 0; None without a limit."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the activity should end: its time is over."""
+        return self.remaining() == 0
+
+    def lend(self) -> StepInfo:
+        """Return itself: it is up to date."""
+        return self
+
+
+class Lender(Protocol):
+    """Gives the `StepInfo` of what runs now."""
+
+    def lend(self) -> StepInfo:
+        """Return the info, brought up to date."""
+
+
+class Asked(typing.TypedDict, total=False):
+    """What an activity asked of the engine."""
+
+    stop: bool
+    idle: bool
+    next: str
+
+
+class ProcessContext:
+    """The state of one run, made anew for each; subclass it with plain annotations, or as a dataclass.
+
+    A field that is annotated and not set raises `UnsetError` when it is read. Annotate `seed_data` with the type that
+    the processor needs: seed data is then checked and fitted to it before the first activity. Names that begin with an
+    underscore are the engine's.
+
+    Attributes:
+        stopped: Whether the run was asked to stop.
+        stop_reason: The reason that was given.
+    """
+
+    seed_data: Any
+    stopped: bool = False
+    stop_reason: str = ""
+    _asked: Asked | None = None
+    _lender: Lender | None = None
+
+    def set_seed_data(self, seed_data: Any) -> None:
+        """Set the data that starts the run, fitted to the annotation of `seed_data`.
+
+        Raises:
+            SeedError: It does not fit; the message names the field.
+        """
+        self.seed_data = coerce(seed_data, _seed_type(type(self)), "seed")
+
+    def stop_process(self, reason: str = "") -> None:
+        """Ask for a clean stop after this activity: the run ends STOPPED, its `finally` is run."""
+        self.stopped = True
+        self.stop_reason = reason
+        self._asked = {**(self._asked or {}), "stop": True}
+
+    def nothing_to_do(self) -> None:
+        """Stop as a poll does that found nothing: launchers keep a count of it and nothing else."""
+        self.stop_process("nothing to do")
+        self._asked = {**(self._asked or {}), "idle": True}
+
+    @property
+    def next_activity(self) -> str | None:
+        """The activity that an exclusive choice should run next; cleared after every activity."""
+        return self._asked.get("next") if self._asked else None
+
+    @next_activity.setter
+    def next_activity(self, name: str | None) -> None:
+        self._asked = {**(self._asked or {}), "next": name or ""}
+
+    @property
+    def step(self) -> StepInfo:
+        """What the engine lends: attempt, time left, idempotency key, memo; never stored, empty outside a run."""
+        if self._lender is None:
+            self._lender = StepInfo()
+        return self._lender.lend()
+
+    def fork(self, *, without: Collection[str] = frozenset()) -> Self:
+        """Return the context of one branch or parallel item: a deep copy, but for the fields named in `without`.
+
+        Override it to share what is costly to copy and only read.
+        """
+        twin = type(self).__new__(type(self))
+        lent = ("_asked", "_lender", *without)
+        vars(twin).update(copy.deepcopy({name: value for name, value in vars(self).items() if name not in lent}))
+        return twin
+
+    def __getattr__(self, name: str) -> Any:
+        """Tell an annotated field that is not set from one that does not exist."""
+        if not name.startswith("_") and any(name in inspect.get_annotations(base) for base in type(self).__mro__):
+            at = self.step.activity
+            read = f"{at} read it" if at else "read"
+            raise UnsetError(f"{type(self).__name__}.{name} is not set ({read} before any activity set it)")
+        raise AttributeError(f"{type(self).__name__!r} has no field {name!r}", name=name, obj=self)
+
+
+def _seed_type(context: type[ProcessContext]) -> Any:
+    """Return the annotation of `seed_data`, resolved once a class and kept on it."""
+    known = context.__dict__.get("_seed_type")
+    if known is not None:
+        return known
+    owner = next(base for base in context.__mro__ if "seed_data" in inspect.get_annotations(base))
+    shim = types.SimpleNamespace(__annotations__={"seed_data": inspect.get_annotations(owner)["seed_data"]})
+    try:
+        found = typing.get_type_hints(shim, vars(sys.modules[owner.__module__]), dict(vars(owner)), include_extras=True)
+    except NameError as error:
+        hint = f"define {error.name!r} at the top of its module"
+        raise SeedError(f"the annotation of {owner.__name__}.seed_data cannot be resolved ({error}); {hint}") from error
+    context._seed_type = found["seed_data"]  # type: ignore[attr-defined]
+    return found["seed_data"]

@@ -1,0 +1,337 @@
+"""Processors: ordered collections of activities, each run with a fresh context."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import time
+import weakref
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, Generic, Required, TypedDict, TypeVar, Unpack
+
+from iocflow.activity import Activity, BoundActivity, FunctionActivity, Result, StepLike, bound, kebab_case
+from iocflow.advance import start
+from iocflow.async_runner import AsyncRunner
+from iocflow.context import ProcessContext, StepInfo
+from iocflow.error_handling import HandlesErrors, OnErrorLike, as_handlers
+from iocflow.errors import UnsupportedActivityError
+from iocflow.hooks import Interceptor, RunObserver
+from iocflow.inline_loop import InlineLoop, Parts, settle, take_asked, tell
+from iocflow.plan import End, Plan, Position, ProcessorPlan, Reply, StepPlan, plan_hash
+from iocflow.run import Outcome, Run, RunFinished, RunStarted, current_step
+
+__all__ = ["Compiler", "Options", "Processor"]
+
+C = TypeVar("C", bound=ProcessContext)
+
+
+class Options(TypedDict, Generic[C], total=False):
+    """What every kind of processor takes by name.
+
+    Attributes:
+        context: The context's class, or a factory that makes a new context at every call.
+        name: Its id; its class's name in kebab-case without one.
+        on_error: The default handlers, asked when an activity has none of its own, or those pass.
+        finally_: Activities that run after the others, however they ended (but for an interruption).
+        max_steps: The bound on attempts in a run of this processor, 1,000 by default.
+        observers: Get the run's events.
+        interceptors: Wrap every attempt of every activity.
+        async_runner: Awaits what activities return; the processor makes one of its own at first need.
+    """
+
+    context: Required[type[C] | Callable[[], C]]
+    name: str | None
+    on_error: OnErrorLike | None
+    finally_: Iterable[StepLike[C]]
+    max_steps: int
+    observers: Iterable[RunObserver]
+    interceptors: Iterable[Interceptor]
+    async_runner: AsyncRunner | None
+
+
+class Processor(Activity[C], Generic[C]):
+    """Runs activities in an order that its kind tells; a processor is an activity, so that one can stand in another.
+
+    Attributes:
+        context_type: The class that a run's context is an instance of.
+        plan: The processor as plain data.
+    """
+
+    def __init__(self, *steps: BoundActivity[C], **options: Unpack[Options[C]]) -> None:
+        """Wire the processor; it does not change afterwards.
+
+        Args:
+            steps: What it runs; the kinds' constructors say in which form they take it.
+            options: See `Options`.
+
+        Raises:
+            UnsupportedActivityError: `supports` refuses an activity.
+        """
+        context, self.max_steps = options["context"], options.get("max_steps", 1_000)
+        if self.max_steps < 1:
+            raise ValueError(f"max_steps must be at least 1, not {self.max_steps}")
+        self.name = options.get("name") or kebab_case(type(self).__name__)
+        self.steps = steps
+        self.finally_ = tuple(map(bound, options.get("finally_", ())))
+        self.handlers = as_handlers(options.get("on_error"))
+        self.context_factory = context
+        self.context_type: type = context if isinstance(context, type) else ProcessContext
+        self._runner = options.get("async_runner")
+        for step in (*self.steps, *self.finally_):
+            if not self.supports(step.activity):
+                raise UnsupportedActivityError(f"{self.name} does not support {step.name} ({type(step.activity).__name__})")
+        compiler = Compiler(self)
+        self.plan, self._parts = compiler.plan, compiler.parts
+        self.hooked(options.get("observers", ()), options.get("interceptors", ()))
+
+    @abstractmethod
+    def describe(self, compiler: Compiler) -> ProcessorPlan:
+        """Return this processor as plain data; `compiler` gives the ids of what it refers to."""
+
+    def supports(self, activity: object) -> bool:
+        """Return whether `activity` may stand here; asked for every one when the processor is built."""
+        return isinstance(activity, Activity)
+
+    @property
+    def plan_hash(self) -> str:
+        """A hash of all that the processor can reach; equal for equal wirings."""
+        return plan_hash(self.plan)
+
+    def execute(self, context: C) -> Result:
+        """Run on a context that is there already, as a part of another run; raises what makes it fail."""
+        run = Run(self.name, context, began=time.time())
+        self._drive(run, start(self.plan))
+        return run.raise_for_error().context
+
+    def do_activities(self, seed_data: Any = None) -> Run[C]:
+        """Run once, in this thread, on a fresh context.
+
+        A failed activity ends the run FAILED, unless a handler decides otherwise.
+
+        Raises:
+            Exception: The activity's own error, when there is no handler at all; a handler's, when that raised.
+        """
+        run = self._run(self.context_factory(), seed_data)
+        if run.raises:
+            run.raise_for_error()
+        return run
+
+    async def do_activities_async(self, seed_data: Any = None) -> Run[C]:
+        """Do as `do_activities` in another thread, so that the caller's loop goes on."""
+        return await asyncio.to_thread(self.do_activities, seed_data)
+
+    def launch(
+        self,
+        seed_data: Any = None,
+        *,
+        run_id: str = "",
+        scheduled_for: datetime | None = None,
+        idempotency_key: str = "",
+    ) -> Run[C]:
+        """Do as `do_activities`, but leave a failure in the run and never raise it: what launchers call.
+
+        Args:
+            seed_data: The data that starts the run.
+            run_id: The run's id, made when it is not given.
+            scheduled_for: The time that a schedule meant, for `context.step.scheduled_for`.
+            idempotency_key: What the keys of the steps begin with, when the launcher knows better than the run's id.
+        """
+        return self._run(self.context_factory(), seed_data, run_id, scheduled_for, idempotency_key)
+
+    def hooked(
+        self, observers: Iterable[RunObserver], interceptors: Iterable[Interceptor], async_runner: AsyncRunner | None = None
+    ) -> None:
+        """Add an application's hooks, outside the processor's own, and its runner; called before the first run."""
+        self._parts.observers = (*observers, *self._parts.observers)
+        self._parts.interceptors = (*interceptors, *self._parts.interceptors)
+        self._runner = self._runner or async_runner
+        self._calls, self._names = self._plain()
+
+    # The inline engine.
+
+    def _run(
+        self, context: C, seed: Any, run_id: str = "", scheduled_for: datetime | None = None, key: str = ""
+    ) -> Run[C]:
+        """Run on `context`; a plain sequence needs no engine until something other than a success happens."""
+        now = time.time
+        run: Run[C] = Run(self.name, context, self._names, now())
+        if run_id or scheduled_for or key:
+            run.id, run.scheduled_for, run.idempotency_key = run_id or run.id, scheduled_for, key
+        if self._runner is not None:
+            self._runner.refuse_own_thread()
+        if self._calls is None or seed is not None:
+            return self._drive(run, start(self.plan, seeded=seed is not None), seed=seed)
+        context._lender = run
+        token = current_step.set(run)
+        tick = run.ticks.append
+        try:
+            for call in self._calls:
+                try:
+                    result = call(context)
+                    if result is not None:
+                        context = run.context = self._settled(result, run)
+                except Exception as error:  # noqa: BLE001 - handlers decide
+                    return self._leave_plain(run, error)
+                tick(now())
+                if context._asked is not None and self._stopped(run):
+                    return run
+            run.outcome = Outcome.COMPLETED
+        finally:
+            current_step.reset(token)
+        return run
+
+    def _plain(self) -> tuple[tuple[Callable[[C], Result], ...] | None, tuple[str, ...]]:
+        """Return the calls and names of a plain sequence, without hooks and limits; no calls for anything else."""
+        main = self.plan["p"][self.plan["main"]]
+        hooked = self._parts.observers or self._parts.interceptors
+        limited = any(step["limit"] or step["do"] != "activity" for step in main["steps"])
+        if main["kind"] != "sequence" or main["finally"] or hooked or limited or len(main["steps"]) > self.max_steps:
+            return None, ()
+        activities = [self._parts.activities[step["ref"]] for step in main["steps"]]
+        return tuple(map(_call, activities)), tuple(step["name"] for step in main["steps"])
+
+    def _settled(self, result: object, run: Run[C]) -> C:
+        """Deal with what an activity of the plain part returned."""
+        at = len(run.ticks) - 1
+        settled = settle(self.steps[at].activity, result, self._async_runner)
+        if isinstance(settled, str):
+            run.results[at] = settled
+        if not isinstance(settled, ProcessContext) or settled is run.context:
+            return run.context
+        settled._lender = run
+        if run.context._asked is not None:
+            settled._asked = {**run.context._asked, **(settled._asked or {})}
+        return settled  # type: ignore[return-value]
+
+    @staticmethod
+    def _stopped(run: Run[C]) -> bool:
+        """Clear what the plain part's last activity asked; tell whether it was a stop."""
+        asked = take_asked(run.context)
+        if not asked.get("stop"):
+            return False
+        run.outcome, run.idle = Outcome.STOPPED, asked.get("idle", False)
+        return True
+
+    def _leave_plain(self, run: Run[C], error: Exception) -> Run[C]:
+        """Go on with the engine from the activity of a plain sequence that failed."""
+        at = len(run.ticks) - 1
+        position = start(self.plan)
+        position["stack"][0] |= {"at": at, "seq": at + 1, "used": at + 1, "n": 1}
+        return self._drive(run, position, error=error)
+
+    def _drive(self, run: Run[C], position: Position, *, seed: Any = None, error: Exception | None = None) -> Run[C]:
+        """Drive the engine from `position`, with the error of the command it stands at if that was run already."""
+        info = run.lend() if error else StepInfo(run.id, self.name, run.scheduled_for)
+        loop = InlineLoop(self.plan, self._parts, self._async_runner, run.context, info, run.idempotency_key or run.id)
+        loop.seed = seed
+        reply: Reply | None = None
+        if error is not None:
+            loop.began[info.activity] = run.ticks[-1]
+            reply = {"error": loop.failed(error), "stop": take_asked(run.context).get("stop", False)}
+        tell(self._parts.observers, RunStarted(run.id, self.name, run.ticks[0]))
+        token = current_step.set(loop)
+        interruption: BaseException | None = None
+        try:
+            self._finish(run, loop, loop.drive(position, reply))
+        except BaseException as raised:
+            interruption = raised
+            raise
+        finally:
+            current_step.reset(token)
+            run.context, run.rows, run.idle = loop.context, loop.rows, loop.idle
+            ended = RunFinished(run.id, self.name, run.outcome, run.error or interruption, run.idle, time.time())
+            tell(self._parts.observers, ended)
+        return run
+
+    def _finish(self, run: Run[C], loop: InlineLoop, end: End) -> None:
+        """Record how the run ended."""
+        run.outcome = Outcome[end["outcome"]]
+        if end["error"] is not None:
+            run.error, run.raises = loop.live(end["error"]), end["raises"]
+            loop.log_once(end["error"], logging.ERROR, "%s failed", self.name)
+
+    def _async_runner(self) -> AsyncRunner:
+        """Return the runner, made at first need and closed when the processor is gone."""
+        if self._runner is None:
+            self._runner = AsyncRunner()
+            weakref.finalize(self, self._runner.close)
+        return self._runner
+
+
+def _call(activity: Activity[Any]) -> Callable[[Any], Result]:
+    """Return the quickest way to call `activity`."""
+    if not isinstance(activity, FunctionActivity):
+        return activity.execute
+    return functools.partial(activity.function, **activity.args) if activity.args else activity.function
+
+
+class Compiler:
+    """Turns a processor and all that it reaches into a plan, and keeps what the plan's ids stand for.
+
+    Two different objects of one default name get `inc`, `inc-2`, … in wired order.
+    """
+
+    def __init__(self, main: Processor[Any]) -> None:
+        """Compile `main`."""
+        self.parts = Parts()
+        self._ids: dict[tuple[str, int], str] = {}
+        self.plan: Plan = {"main": main.name, "p": {}}
+        self.processor(main)
+
+    def processor(self, processor: Processor[Any]) -> str:
+        """Return the id of `processor`, described in the plan."""
+        id, known = self._id("p", processor, processor.name)
+        if not known:
+            self.plan["p"][id] = processor.describe(self)
+            self.parts.composites[id] = processor  # type: ignore[assignment]
+        return id
+
+    def step(self, step: BoundActivity[Any]) -> StepPlan:
+        """Return one use of an activity or processor."""
+        activity = step.activity
+        handlers = self.handlers(step.handlers)
+        if isinstance(activity, Processor):
+            ref = self.processor(activity)
+        else:
+            plain = isinstance(activity, FunctionActivity) and not activity.args
+            ref, _ = self._id("a", activity.function if plain else activity, activity.name)  # type: ignore[attr-defined]
+            self.parts.activities[ref] = activity
+        name = ref if step.name == activity.name else step.name
+        do: Any = "processor" if isinstance(activity, Processor) else "activity"
+        return {"name": name, "do": do, "ref": ref, "handlers": handlers, "limit": step.time_limit}
+
+    def handlers(self, handlers: Iterable[HandlesErrors]) -> list[str]:
+        """Return the ids of `handlers`."""
+        ids = []
+        for handler in handlers:
+            id, _ = self._id("h", handler, getattr(handler, "name", kebab_case(type(handler).__name__)))
+            self.parts.handlers[id] = handler
+            ids.append(id)
+        return ids
+
+    def describe(self, processor: Processor[Any], kind: Any, **more: Any) -> ProcessorPlan:
+        """Return what the plans of all kinds have in common, with `more`."""
+        plan: ProcessorPlan = {
+            "kind": kind,
+            "steps": [self.step(step) for step in processor.steps],
+            "finally": [self.step(step) for step in processor.finally_],
+            "handlers": self.handlers(processor.handlers),
+            "max": processor.max_steps,
+            "routes": {},
+            "join": "",
+            "each": {},
+        }
+        return {**plan, **more}  # type: ignore[typeddict-item]
+
+    def _id(self, table: str, thing: object, wanted: str) -> tuple[str, bool]:
+        """Return the id of `thing`, and whether it had one already."""
+        key = (table, id(thing))
+        known = key in self._ids
+        if not known:
+            taken = {name for (kind, _), name in self._ids.items() if kind == table}
+            names = (wanted if n == 1 else f"{wanted}-{n}" for n in range(1, len(taken) + 2))
+            self._ids[key] = next(name for name in names if name not in taken)
+        return self._ids[key], known

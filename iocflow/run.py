@@ -1,0 +1,239 @@
+"""What a run leaves: the run, its steps, and the events that observers get while it goes on."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Generic, Self, TypeVar
+
+from iocflow.context import Lender, ProcessContext, StepInfo
+
+__all__ = [
+    "Outcome",
+    "Run",
+    "RunEvent",
+    "RunFinished",
+    "RunLogFilter",
+    "RunStarted",
+    "Step",
+    "StepFailed",
+    "StepFinished",
+    "StepOutcome",
+    "StepStarted",
+    "current_step",
+]
+
+C = TypeVar("C", bound=ProcessContext)
+
+
+class Outcome(Enum):
+    """How a run ended; COMPENSATED is for runs whose effects were undone."""
+
+    COMPLETED = "completed"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    COMPENSATED = "compensated"
+    INTERRUPTED = "interrupted"
+
+
+class StepOutcome(Enum):
+    """How a step ended: HANDLED is a failure that a handler dealt with, STOPPED a step that asked the run to stop."""
+
+    DONE = "done"
+    HANDLED = "handled"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row of the trail: an activity that was executed, all of its attempts together.
+
+    Attributes:
+        activity: Its path, as in `fare-drop/send-message`; a composite's own row follows those of its parts.
+        attempts: How often it ran.
+        started: The start of the first attempt, UTC.
+        ended: The end of the last attempt and its handlers, UTC.
+        error: The last attempt's error, also when it was handled.
+        result: The named result that it returned.
+    """
+
+    activity: str
+    outcome: StepOutcome
+    attempts: int
+    started: datetime
+    ended: datetime
+    error: Exception | None = None
+    result: str | None = None
+
+
+class Run(Generic[C]):
+    """The record of one run of a processor.
+
+    Attributes:
+        processor: The processor's name.
+        outcome: How it ended; INTERRUPTED until then.
+        context: The context as the run left it.
+        error: What made the run fail, else None.
+        idle: Whether a poll found nothing to do.
+    """
+
+    outcome: Outcome = Outcome.INTERRUPTED
+    error: Exception | None = None
+    idle: bool = False
+    scheduled_for: datetime | None = None
+    idempotency_key: str = ""
+    raises: bool = False
+    _id: str = ""
+    _info: StepInfo | None = None
+
+    def __init__(self, processor: str, context: C, names: tuple[str, ...] = (), began: float = 0.0) -> None:
+        """Begin the record; `names` are a plain sequence's activities, `began` the time in seconds since the epoch."""
+        self.processor = processor
+        self.context = context
+        self._names = names
+        self.ticks = [began]
+        """When the run began and each activity of the plain part ended: kept as numbers until somebody reads `steps`."""
+        self.rows: list[Step] = []
+        self.results: dict[int, str] = {}
+
+    @property
+    def id(self) -> str:
+        """The run's id, made when it is first read."""
+        if not self._id:
+            self._id = str(uuid.uuid4())
+        return self._id
+
+    @id.setter
+    def id(self, id: str) -> None:
+        self._id = id
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the run was asked to stop."""
+        return self.context.stop_reason
+
+    @property
+    def started(self) -> datetime:
+        """When the run began, UTC."""
+        return _utc(self.ticks[0])
+
+    @property
+    def ended(self) -> datetime:
+        """When its last step ended, UTC; its start when it has no step."""
+        return max([self.started, *(step.ended for step in self.steps)])
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The trail: a row for each activity that was executed, in the order in which they ended."""
+        times = [_utc(tick) for tick in self.ticks]
+        outcomes = [StepOutcome.DONE] * (len(times) - 1)
+        if outcomes and not self.rows and self.outcome is Outcome.STOPPED:
+            outcomes[-1] = StepOutcome.STOPPED
+        plain = zip(self._names, outcomes, times, times[1:], strict=False)
+        rows = [Step(n, o, 1, a, b, result=self.results.get(i)) for i, (n, o, a, b) in enumerate(plain)]
+        return (*rows, *self.rows)
+
+    def raise_for_error(self) -> Self:
+        """Return the run, or raise what made it fail."""
+        if self.error is not None:
+            raise self.error
+        return self
+
+    def lend(self) -> StepInfo:
+        """Return the info of the step that a plain sequence runs now."""
+        at = len(self.ticks) - 1
+        name = self._names[at] if at < len(self._names) else ""
+        key = f"{self.idempotency_key or self.id}/{name}#{at + 1}"
+        if self._info is None or self._info.idempotency_key != key:
+            self._info = StepInfo(self.id, self.processor, self.scheduled_for)
+            self._info.activity, self._info.idempotency_key = name, key
+        return self._info
+
+    def __repr__(self) -> str:
+        """Return the gist."""
+        return f"<Run {self.id} of {self.processor}: {self.outcome.name}>"
+
+
+def _utc(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run began; `at` is in seconds since the epoch, as in all events."""
+
+    run_id: str
+    processor: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """An attempt of an activity begins."""
+
+    run_id: str
+    processor: str
+    activity: str
+    attempt: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepFailed:
+    """An attempt failed, and this was decided: `retry`, `continue`, `stop`, `goto`, or `fail`."""
+
+    run_id: str
+    processor: str
+    activity: str
+    attempt: int
+    error: Exception
+    decision: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinished:
+    """A row was added to the trail."""
+
+    run_id: str
+    processor: str
+    step: Step
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """A run ended, in whatever way."""
+
+    run_id: str
+    processor: str
+    outcome: Outcome
+    error: BaseException | None
+    idle: bool
+    at: float
+
+
+RunEvent = RunStarted | StepStarted | StepFailed | StepFinished | RunFinished
+"""What an observer is given."""
+
+current_step: ContextVar[Lender | None] = ContextVar("iocflow_step", default=None)
+"""Tells the step that the calling thread or task works on; also set in split threads and on the loop."""
+
+
+class RunLogFilter(logging.Filter):
+    """Adds `run_id`, `processor`, `activity` and `attempt` to the records of a log handler; empty outside a run."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Add the fields and let the record pass."""
+        lender = current_step.get()
+        step = lender.lend() if lender else StepInfo()
+        fields = {"run_id": step.run_id, "processor": step.processor, "activity": step.activity, "attempt": step.attempt}
+        for name, value in fields.items():
+            if not hasattr(record, name):
+                setattr(record, name, value)
+        return True
