@@ -1,4 +1,4 @@
-"""The two clocks that the daemon reads: the one on the wall, which people and files set, and the one that only goes on."""
+"""The two clocks that the daemon reads: the one on the wall, which can be set, and the one that only goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one launch contract: what a schedule, an event and the command line hand over, and what becomes of the outcome."""
+"""The one launch contract: what a schedule, an event or the command line hands over, and what it is told at the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Launchable(Protocol):
         self,
         seed_data: Any = None,
         *,
-        run_id: str | None = None,
+        run_id: str = "",
         scheduled_for: datetime | None = None,
         idempotency_key: str = "",
     ) -> Run[Any]:

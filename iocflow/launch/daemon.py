@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NoReturn, Protocol
+import logging
+import queue
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import NoReturn, Protocol, TypeVar
 
 from iocflow.launch.clock import Clock, SystemClock
+from iocflow.launch.counters import Counters
+from iocflow.launch.errors import LauncherError
 from iocflow.launch.exit_codes import ExitCode
-from iocflow.launch.snapshot import Snapshot
+from iocflow.launch.host import DaemonHost
+from iocflow.launch.launcher import Launcher
+from iocflow.launch.leaving import Signals, leave_process
+from iocflow.launch.pool import Progress
+from iocflow.launch.settings import DaemonSettings
+from iocflow.launch.snapshot import DaemonState, InHand, LauncherSnapshot, LauncherState, Snapshot
 
-__all__ = ["Application", "Daemon", "Secrets", "leave_process"]
+__all__ = ["Application", "Daemon", "Secrets"]
+
+logger = logging.getLogger("iocflow.launch")
+
+T = TypeVar("T")
+
+MAIN_THREAD_SECONDS = 30.0
+"""After what silence of the daemon's own main thread it is not ready."""
 
 
 class Secrets(Protocol):
@@ -33,44 +52,265 @@ class Application(Protocol):
         """Close every bean."""
 
 
-def leave_process(code: int) -> NoReturn:
-    """Flush logs and output, for one second at most, and end the process whatever its threads do."""
-    raise NotImplementedError
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """The order to stop, and the code to exit with."""
+
+    why: str
+    code: ExitCode = ExitCode.OK
 
 
 class Daemon:
-    """Runs an application's launchers until it is told to stop."""
+    """Runs an application's launchers until it is told to stop; it runs once."""
 
     def __init__(
         self, app: Application, *, clock: Clock | None = None, leave: Callable[[int], NoReturn] = leave_process
     ) -> None:
-        """Take the application; nothing is started yet."""
+        """Take the application; nothing is started yet.
+
+        Args:
+            app: The application, whose section `launchers` may be empty only until `run`.
+            clock: The clocks, for tests.
+            leave: Ends the process with an exit code when it has to end at once; for tests.
+
+        Raises:
+            LauncherError: Two launchers have the same name.
+        """
+        self._app = app
         self._clock = clock or SystemClock()
+        self._leave = leave
+        self._settings = _settings_of(app)
+        self._launchers = _launchers_of(app)
+        self._orders: queue.SimpleQueue[_Stop | None] = queue.SimpleQueue()
+        self._signals = Signals(lambda name: self._orders.put(_Stop(name)), leave)
+        self._counters = {launcher.name: Counters() for launcher in self._launchers}
+        self._host = DaemonHost(
+            self._clock,
+            self._settings,
+            self._counters,
+            limits=_limits_of(self._launchers),
+            mask=app.secrets.mask,
+            give_up=lambda code, why: self._orders.put(_Stop(why, code)),
+            changed=lambda: self._orders.put(None),
+        )
+        self._state = DaemonState.STARTING
+        self._began = self._beat = self._clock.monotonic()
+        self._deadline = self._began
+        self._was_ready = False
+        self._reported: set[tuple[str, float]] = set()
 
     def run(self) -> ExitCode:
         """Start the launchers, run until `stop`, SIGTERM or SIGINT, finish what is in hand, and return the exit code.
 
-        Signals are heeded when this is called in the main thread; their handlers stay in place until `run_and_exit` ends.
-        The application is not closed.
+        Signals are heeded when this is called in the main thread: the first one stops the daemon, a second one ends the
+        process at once with code 5. The application is not closed.
+
+        Returns:
+            OK; FORCED when runs were still in hand at the end of the grace time; CONFIGURATION when a launcher can never
+            work; LOCKED when another daemon has what it needs; FAILED when it cannot start for a reason nobody foresaw.
         """
-        raise NotImplementedError
+        self._signals.install()
+        try:
+            return self._run()
+        finally:
+            self._signals.restore()
 
     def run_and_exit(self) -> NoReturn:
         """Run, close the application, flush logs and output, and end the process: what `iocflow serve` does.
 
-        The process ends by `os._exit`, because a thread that hangs in a run would hold the interpreter for ever.
+        The process ends by `os._exit`, because a thread that hangs in a run would hold the interpreter for ever. The
+        beans have the rest of the grace time to close; they are not closed under runs that are still in hand.
         """
-        raise NotImplementedError
+        self._signals.install()
+        code = self._run()
+        if self._host.pool.wait_idle(0):
+            self._signals.leave_after(max(self._deadline - self._clock.monotonic(), 1.0))
+            try:
+                self._app.close()
+            except Exception:
+                logger.exception("closing the application failed")
+                code = code or ExitCode.FAILED
+        self._leave(code)
 
     def stop(self) -> None:
         """Tell the daemon to stop, from any thread, as a first SIGTERM does."""
-        raise NotImplementedError
+        self._orders.put(_Stop("stop was called"))
 
     @property
     def ready(self) -> bool:
-        """Whether every source is connected, timer, consumers and pool made progress recently, and no run is overdue."""
-        raise NotImplementedError
+        """Whether sources are connected, timer, consumers and pool made progress recently, and no run is overdue."""
+        return self._state is DaemonState.RUNNING and not any(self._troubles())
 
     def snapshot(self) -> Snapshot:
         """Return the state of everything as plain data; cheap enough for a few calls a second, from any thread."""
-        raise NotImplementedError
+        held = [self._in_hand(progress) for progress in self._host.pool.in_hand()]
+        per_launcher = Counter(one.launcher for one in held)
+        troubles = tuple(self._troubles())
+        return Snapshot(
+            state=self._state,
+            ready=self._state is DaemonState.RUNNING and not troubles,
+            troubles=troubles,
+            launchers=tuple(self._launcher_snapshot(one, per_launcher[one.name]) for one in self._launchers),
+            pool_size=self._host.pool.size,
+            queued=self._host.pool.queued,
+            in_hand=tuple(held),
+            uptime=self._clock.monotonic() - self._began,
+        )
+
+    def _run(self) -> ExitCode:
+        if not self._launchers:
+            logger.error("there is nothing to serve: the section `launchers:` is missing or empty")
+            return ExitCode.CONFIGURATION
+        self._host.pool.start()
+        order = self._start() or self._serve()
+        return self._finish(order)
+
+    def _start(self) -> _Stop | None:
+        for launcher in self._launchers:
+            try:
+                launcher.start(self._host)
+            except LauncherError as error:
+                logger.error("launcher %s: %s", launcher.name, error, extra={"launcher": launcher.name})
+                return _Stop(f"launcher {launcher.name} cannot start", ExitCode.CONFIGURATION)
+            except Exception:
+                logger.exception("launcher %s cannot start", launcher.name, extra={"launcher": launcher.name})
+                return _Stop(f"launcher {launcher.name} cannot start", ExitCode.FAILED)
+            logger.info(
+                "launcher %s: %s starts %s",
+                launcher.name,
+                launcher.trigger,
+                launcher.processor.name,
+                extra={"launcher": launcher.name},
+            )
+        self._state = DaemonState.RUNNING
+        return None
+
+    def _serve(self) -> _Stop:
+        while True:
+            try:
+                order = self._orders.get(timeout=self._settings.heartbeat.total_seconds())
+            except queue.Empty:
+                order = None
+            if order is not None:
+                return order
+            self._heartbeat()
+
+    def _heartbeat(self) -> None:
+        self._beat = self._clock.monotonic()
+        for heartbeat in (
+            self._host.pool.heartbeat,
+            *(one.heartbeat for one in (*self._host.services, *self._launchers)),
+        ):
+            _guarded(heartbeat)
+        for progress in self._host.pool.in_hand():
+            held = self._in_hand(progress)
+            if held.overdue and (held.run_id, progress.since) not in self._reported:
+                self._reported.add((held.run_id, progress.since))
+                logger.warning(
+                    "overdue: %s", _described(held), extra={"launcher": held.launcher, "run_id": held.run_id}
+                )
+        ready = self.ready
+        if ready != self._was_ready:
+            self._was_ready = ready
+            logger.log(
+                logging.INFO if ready else logging.WARNING,
+                "ready" if ready else f"not ready: {'; '.join(self._troubles())}",
+            )
+
+    def _finish(self, order: _Stop) -> ExitCode:
+        self._state = DaemonState.STOPPING
+        grace = self._settings.grace.total_seconds()
+        self._deadline = self._clock.monotonic() + grace
+        logger.log(
+            logging.ERROR if order.code else logging.INFO,
+            "stopping: %s; runs in hand have %.1f s to finish",
+            self._host.mask(order.why),
+            grace,
+        )
+        for stop in (*(one.stop for one in self._launchers), *(one.stop for one in self._host.services)):
+            _guarded(stop)
+        self._host.pool.close()
+        finished = [_guarded(partial(each.finish, self._deadline)) for each in self._launchers]
+        idle = self._host.pool.wait_idle(max(self._deadline - self._clock.monotonic(), 0.0))
+        self._state = DaemonState.STOPPED
+        for name, counters in self._counters.items():
+            logger.info("launcher %s: %s", name, _told(counters), extra={"launcher": name, **counters.as_dict()})
+        if all(finished) and idle:
+            logger.info("stopped: everything in hand was finished")
+            return order.code
+        for progress in self._host.pool.in_hand():
+            logger.error("still in hand: %s", _described(self._in_hand(progress)))
+        logger.error("the grace time is over and not everything in hand is finished")
+        return order.code or ExitCode.FORCED
+
+    def _troubles(self) -> Iterator[str]:
+        now = self._clock.monotonic()
+        silent = now - self._beat
+        if silent > MAIN_THREAD_SECONDS + self._settings.heartbeat.total_seconds():
+            yield f"the daemon's main thread made no progress for {silent:.0f} s"
+        yield from (trouble for service in self._host.services if (trouble := service.trouble()))
+        for launcher in self._launchers:
+            if launcher.trouble or launcher.state not in (LauncherState.RUNNING, LauncherState.FINISHED):
+                yield f"launcher {launcher.name} is {launcher.state}{launcher.trouble and ': '}{launcher.trouble}"
+        yield from (
+            f"overdue: {_described(one)}" for one in map(self._in_hand, self._host.pool.in_hand()) if one.overdue
+        )
+        if self._host.pool.stalled(self._settings.overdue.total_seconds()):
+            yield f"{self._host.pool.queued} wait for a thread, and none came free for {self._settings.overdue}"
+
+    def _in_hand(self, progress: Progress) -> InHand:
+        seconds = self._clock.monotonic() - progress.since
+        overdue = seconds > self._settings.overdue.total_seconds()
+        return InHand(progress.launcher, progress.processor, progress.run_id, progress.message_id, seconds, overdue)
+
+    def _launcher_snapshot(self, launcher: Launcher, in_hand: int) -> LauncherSnapshot:
+        return LauncherSnapshot(
+            name=launcher.name,
+            kind=launcher.kind,
+            trigger=launcher.trigger,
+            processor=launcher.processor.name,
+            state=launcher.state,
+            trouble=launcher.trouble,
+            counts=self._counters[launcher.name].as_dict(),
+            in_hand=in_hand,
+            next_firing=launcher.next_firing,
+        )
+
+
+def _guarded(call: Callable[[], T]) -> T | None:
+    """Return what `call` does, None when it raises: one part that fails must not keep the daemon from the others."""
+    try:
+        return call()
+    except Exception:
+        logger.exception("%s failed", call)
+        return None
+
+
+def _settings_of(app: Application) -> DaemonSettings:
+    section = app.section("daemon")
+    return section if isinstance(section, DaemonSettings) else DaemonSettings()
+
+
+def _launchers_of(app: Application) -> tuple[Launcher, ...]:
+    section = app.section("launchers")
+    launchers = tuple(section) if isinstance(section, Iterable) else ()
+    twice = [name for name, number in Counter(one.name for one in launchers).items() if number > 1]
+    if twice:
+        raise LauncherError(f"two launchers are named {twice[0]}; give one of them another `name=`")
+    return launchers
+
+
+def _limits_of(launchers: Iterable[Launcher]) -> dict[str, int]:
+    """Return the `concurrency` of the processors that have one, by name."""
+    found = {one.processor.name: getattr(one.processor, "concurrency", None) for one in launchers}
+    return {name: limit for name, limit in found.items() if limit is not None}
+
+
+def _described(held: InHand) -> str:
+    doing = f"run {held.run_id} of {held.processor}" if held.run_id else "looking for work"
+    event = f" for event {held.message_id}" if held.message_id else ""
+    return f"launcher {held.launcher}, {doing}{event}, for {held.seconds:.0f} s"
+
+
+def _told(counters: Counters) -> str:
+    return ", ".join(f"{name} {number}" for name, number in counters.as_dict().items() if number) or "nothing happened"

@@ -21,7 +21,12 @@ class DaemonState(StrEnum):
 
 
 class LauncherState(StrEnum):
-    """Where a launcher is in its life; RETRYING: its source or its timer is in trouble; FINISHED: it will never fire again."""
+    """Where a launcher is in its life.
+
+    Attributes:
+        RETRYING: Its source is in trouble and is tried again and again.
+        FINISHED: It will never fire again.
+    """
 
     STARTING = "starting"
     RUNNING = "running"

@@ -1,0 +1,43 @@
+"""Durations as people write them: `500ms`, `30s`, `5m`, `2h`, `1d`."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from iocflow.launch.errors import LauncherError
+
+__all__ = ["duration", "duration_text"]
+
+_WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def duration(written: str | timedelta, what: str) -> timedelta:
+    """Return a duration that a program gives as a `timedelta` or as text.
+
+    Args:
+        written: The duration.
+        what: Names it in the message.
+
+    Raises:
+        LauncherError: The text is no duration, or a longer one than there can be.
+    """
+    if isinstance(written, timedelta):
+        return written
+    found = _WRITTEN.fullmatch(written)
+    if not found:
+        raise LauncherError(f"{what} is {written!r}, which is no duration; write 500ms, 30s, 5m, 2h or 1d")
+    try:
+        return timedelta(seconds=float(found[1]) * _SECONDS[found[2]])
+    except OverflowError:
+        raise LauncherError(f"{what} is {written}, which is longer than any clock runs") from None
+
+
+def duration_text(length: timedelta) -> str:
+    """Return the duration as it would be written, in the largest unit that gives a whole number."""
+    milliseconds = round(length / timedelta(milliseconds=1))
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)):
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"

@@ -1,0 +1,44 @@
+"""How a launch ended, for whoever has to tell its origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from iocflow.launch.contract import Acknowledgement, acknowledgement_of
+from iocflow.run import Outcome, Run, StepOutcome
+
+__all__ = ["Ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of a launch.
+
+    Attributes:
+        run_id: The id that the launch asked for.
+        outcome: How the run ended; FAILED also when there was no run because launching raised.
+        error: What made it fail, else None.
+        run: The run; None when the processor raised instead of returning one.
+    """
+
+    run_id: str
+    outcome: Outcome
+    error: BaseException | None = None
+    run: Run[Any] | None = None
+
+    @property
+    def acknowledgement(self) -> Acknowledgement:
+        """What the origin is told."""
+        return acknowledgement_of(self.outcome)
+
+    @property
+    def failing_activity(self) -> str:
+        """The path of the activity that failed first; empty when the seed was refused, or the run was interrupted."""
+        rows = self.run.steps if self.run else ()
+        return next((row.activity for row in rows if row.outcome is StepOutcome.FAILED), "")
+
+    @property
+    def reason(self) -> str:
+        """Why it failed, in one line: the error's class and message; empty without an error."""
+        return f"{type(self.error).__qualname__}: {self.error}" if self.error else ""

@@ -1,0 +1,174 @@
+"""The sections `launchers:` and `daemon:` of a container file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+from iocflow.launch.launcher import Launcher
+from iocflow.launch.settings import DaemonSettings
+from iocflow.wiring import Node, Place, Scope, Table, Wired, did_you_mean
+
+__all__ = ["DaemonReader", "LauncherEntry", "LauncherReader", "LaunchersReader"]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_POOL = (1, 1000)
+_DURATIONS = {
+    "grace": (timedelta(0), timedelta(days=1)),
+    "heartbeat": (timedelta(milliseconds=50), timedelta(seconds=30)),
+    "overdue": (timedelta(seconds=1), timedelta(days=366)),
+}
+DURATION_SCHEMA = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*(ms|s|m|h|d)\s*$"}
+"""A duration in JSON Schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherEntry:
+    """One launcher of a file, as the reader of its kind gets it.
+
+    Attributes:
+        kind: The key that makes it what it is, as `every` or `source`.
+        place: Where its name stands.
+        table: All of its keys, `processor` too.
+        processor: The id of its processor, which exists.
+    """
+
+    name: str
+    kind: str
+    place: Place
+    table: Table
+    processor: str
+
+
+class LauncherReader(Protocol):
+    """Reads the launchers of one kind; found through the entry point group `iocflow.launchers`.
+
+    The entry point's name is the kind's key; its object is a class without arguments, made once for a file. `read` is
+    called for each launcher that has the key. It constructs nothing that does anything: it notes mistakes in
+    `scope.findings` and returns the builder, which is called with the built application once every check has passed.
+    """
+
+    def schema(self, kind: str) -> dict[str, Any]:
+        """Return the JSON Schemas of the keys that a launcher of that kind may have, beside `processor`."""
+
+    def read(self, entry: LauncherEntry, scope: Scope) -> Callable[[Wired], Launcher] | None:
+        """Check a launcher; return its builder, None when it is wrong."""
+
+
+class LaunchersReader:
+    """Reads the section `launchers:`; `app.section("launchers")` is the tuple of the built launchers."""
+
+    def __init__(self) -> None:
+        """Make a reader of each kind that is installed."""
+        found = entry_points(group="iocflow.launchers")
+        made = {point.value: point.load()() for point in found}
+        self._readers: dict[str, LauncherReader] = {point.name: made[point.value] for point in found}
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the section: a launcher is of exactly one kind."""
+        kinds = [
+            {
+                "type": "object",
+                "properties": {"processor": {"type": "string"}, **reader.schema(kind)},
+                "required": ["processor", kind],
+                "additionalProperties": False,
+            }
+            for kind, reader in sorted(self._readers.items())
+        ]
+        return {"type": "object", "additionalProperties": {"oneOf": kinds}}
+
+    def read(self, section: Node, scope: Scope) -> Callable[[Wired], tuple[Launcher, ...]]:
+        """Check every launcher; return the builder of all."""
+        if not isinstance(section, Table):
+            scope.findings.error(
+                section.place, "`launchers` is no mapping", "write a name and its launcher on each line"
+            )
+            return lambda _: ()
+        builders = [
+            builder
+            for name, place, node in section
+            if (entry := self._entry(name, place, node, scope)) is not None
+            and (builder := self._readers[entry.kind].read(entry, scope)) is not None
+        ]
+        return lambda wired: tuple(build(wired) for build in builders)
+
+    def _entry(self, name: str, place: Place, node: Node, scope: Scope) -> LauncherEntry | None:
+        if not _NAME.fullmatch(name):
+            remedy = "letters, digits, `-`, `_` and `.`, beginning with a letter or a digit"
+            scope.findings.error(place, f"`{name}` is no name for a launcher", remedy)
+        if not isinstance(node, Table):
+            remedy = f"write {name}: {{processor: …, every: 60s}}"
+            scope.findings.error(node.place, f"launcher `{name}` is no mapping", remedy)
+            return None
+        kind = self._kind(name, place, node, scope)
+        processor = self._processor(name, place, node, scope)
+        return LauncherEntry(name, kind, place, node, processor) if kind and processor else None
+
+    def _kind(self, name: str, place: Place, table: Table, scope: Scope) -> str | None:
+        kinds = [key for key in table.entries if key in self._readers]
+        known = ", ".join(sorted(self._readers))
+        if not kinds:
+            strangers = [key for key in table.entries if key != "processor"]
+            near = did_you_mean(strangers[0], self._readers) if len(strangers) == 1 else f"give it one of: {known}"
+            where = table.keys[strangers[0]] if len(strangers) == 1 else place
+            scope.findings.error(where, f"nothing says when launcher `{name}` starts a run", near)
+            return None
+        for surplus in kinds[1:]:
+            scope.findings.error(
+                table.keys[surplus],
+                f"launcher `{name}` has both `{kinds[0]}` and `{surplus}`",
+                "one launcher has one of them; write two launchers",
+                related=[(table.keys[kinds[0]], f"`{kinds[0]}` stands here")],
+            )
+        return kinds[0]
+
+    def _processor(self, name: str, place: Place, table: Table, scope: Scope) -> str | None:
+        node = table.entries.get("processor")
+        if node is None:
+            scope.findings.error(place, f"launcher `{name}` has no processor", "add `processor:` with a processor's id")
+            return None
+        id = scope.coerce(node, str, f"processor of launcher {name}")
+        if isinstance(id, str) and id not in scope.processors:
+            what = f"`{id}` is a bean, no processor" if id in scope.beans else f"there is no processor `{id}`"
+            scope.findings.error(node.place, what, did_you_mean(id, scope.processors))
+            return None
+        return id if isinstance(id, str) else None
+
+
+class DaemonReader:
+    """Reads the section `daemon:`; `app.section("daemon")` is a `DaemonSettings`."""
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the section."""
+        pool = {"type": "integer", "minimum": _POOL[0], "maximum": _POOL[1]}
+        durations: dict[str, Any] = dict.fromkeys(_DURATIONS, DURATION_SCHEMA)
+        return {"type": "object", "properties": {"pool": pool, **durations}, "additionalProperties": False}
+
+    def read(self, section: Node, scope: Scope) -> Callable[[Wired], DaemonSettings]:
+        """Check the section; return the builder of the settings."""
+        if not isinstance(section, Table):
+            scope.findings.error(section.place, "`daemon` is no mapping", "write daemon: {pool: 8, grace: 25s}")
+            return lambda _: DaemonSettings()
+        scope.unknown_keys(section, ("pool", *_DURATIONS), "the daemon")
+        given: dict[str, Any] = dict(_settings(section, scope))
+        return lambda _: DaemonSettings(**given)
+
+
+def _settings(section: Table, scope: Scope) -> Iterable[tuple[str, object]]:
+    """Yield the settings that a file gives, each noted when it is out of its bounds."""
+    bounds: Mapping[str, tuple[Any, Any]] = {"pool": _POOL, **_DURATIONS}
+    for key, _, node in section:
+        if key not in bounds:
+            continue
+        value = scope.coerce(node, int if key == "pool" else timedelta, f"{key} of the daemon")
+        low, high = bounds[key]
+        if value is None:
+            continue
+        if low <= value <= high:
+            yield key, value
+        else:
+            scope.findings.error(node.place, f"{key} of the daemon is out of bounds", f"write {low} to {high}")
