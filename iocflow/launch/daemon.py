@@ -15,7 +15,7 @@ from iocflow.launch.counters import Counters
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.exit_codes import ExitCode
 from iocflow.launch.host import DaemonHost
-from iocflow.launch.launcher import Launcher
+from iocflow.launch.launcher import Launcher, Service
 from iocflow.launch.leaving import Signals, leave_process
 from iocflow.launch.pool import Progress
 from iocflow.launch.settings import DaemonSettings
@@ -97,7 +97,7 @@ class Daemon:
         self._began = self._beat = self._clock.monotonic()
         self._deadline = self._began
         self._was_ready = False
-        self._reported: set[tuple[str, float]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def run(self) -> ExitCode:
         """Start the launchers, run until `stop`, SIGTERM or SIGINT, finish what is in hand, and return the exit code.
@@ -106,8 +106,8 @@ class Daemon:
         process at once with code 5. The application is not closed.
 
         Returns:
-            OK; FORCED when runs were still in hand at the end of the grace time; CONFIGURATION when a launcher can never
-            work; LOCKED when another daemon has what it needs; FAILED when it cannot start for a reason nobody foresaw.
+            OK; FORCED when runs were still in hand at the end of the grace time; CONFIGURATION when a launcher can
+            never work; LOCKED when another daemon has what it needs; FAILED when it cannot start for a reason nobody foresaw.
         """
         self._signals.install()
         try:
@@ -157,6 +157,10 @@ class Daemon:
             uptime=self._clock.monotonic() - self._began,
         )
 
+    @property
+    def _parts(self) -> tuple[Launcher | Service, ...]:
+        return (*self._launchers, *self._host.services)
+
     def _run(self) -> ExitCode:
         if not self._launchers:
             logger.error("there is nothing to serve: the section `launchers:` is missing or empty")
@@ -197,18 +201,10 @@ class Daemon:
 
     def _heartbeat(self) -> None:
         self._beat = self._clock.monotonic()
-        for heartbeat in (
-            self._host.pool.heartbeat,
-            *(one.heartbeat for one in (*self._host.services, *self._launchers)),
-        ):
-            _guarded(heartbeat)
-        for progress in self._host.pool.in_hand():
-            held = self._in_hand(progress)
-            if held.overdue and (held.run_id, progress.since) not in self._reported:
-                self._reported.add((held.run_id, progress.since))
-                logger.warning(
-                    "overdue: %s", _described(held), extra={"launcher": held.launcher, "run_id": held.run_id}
-                )
+        _guarded(self._host.pool.heartbeat)
+        for part in self._parts:
+            _guarded(part.heartbeat)
+        self._report_overdue()
         ready = self.ready
         if ready != self._was_ready:
             self._was_ready = ready
@@ -216,6 +212,14 @@ class Daemon:
                 logging.INFO if ready else logging.WARNING,
                 "ready" if ready else f"not ready: {'; '.join(self._troubles())}",
             )
+
+    def _report_overdue(self) -> None:
+        overdue = [held for held in map(self._in_hand, self._host.pool.in_hand()) if held.overdue]
+        for held in overdue:
+            if (held.launcher, held.run_id) not in self._reported:
+                fields = {"launcher": held.launcher, "run_id": held.run_id, "message_id": held.message_id}
+                logger.warning("overdue: %s", _described(held), extra=fields)
+        self._reported = {(held.launcher, held.run_id) for held in overdue}
 
     def _finish(self, order: _Stop) -> ExitCode:
         self._state = DaemonState.STOPPING
@@ -227,8 +231,8 @@ class Daemon:
             self._host.mask(order.why),
             grace,
         )
-        for stop in (*(one.stop for one in self._launchers), *(one.stop for one in self._host.services)):
-            _guarded(stop)
+        for part in self._parts:
+            _guarded(part.stop)
         self._host.pool.close()
         finished = [_guarded(partial(each.finish, self._deadline)) for each in self._launchers]
         idle = self._host.pool.wait_idle(max(self._deadline - self._clock.monotonic(), 0.0))

@@ -9,6 +9,7 @@ from datetime import timedelta
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
+from iocflow.launch.duration import duration_text
 from iocflow.launch.launcher import Launcher
 from iocflow.launch.settings import DaemonSettings
 from iocflow.wiring import Node, Place, Scope, Table, Wired, did_you_mean
@@ -171,4 +172,10 @@ def _settings(section: Table, scope: Scope) -> Iterable[tuple[str, object]]:
         if low <= value <= high:
             yield key, value
         else:
-            scope.findings.error(node.place, f"{key} of the daemon is out of bounds", f"write {low} to {high}")
+            scope.findings.error(
+                node.place, f"{key} of the daemon is out of bounds", f"write {_written(low)} to {_written(high)}"
+            )
+
+
+def _written(bound: object) -> str:
+    return duration_text(bound) if isinstance(bound, timedelta) else str(bound)
