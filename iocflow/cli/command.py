@@ -166,6 +166,9 @@ def _guarded(session: Session, work: Callable[[], ExitCode]) -> int:
     except KeyboardInterrupt:
         session.complain("interrupted")
         return INTERRUPTED
+    except SystemExit as error:
+        session.complain(f"the user's code ended the process: SystemExit({error.code})", error)
+        return ExitCode.FAILED
     except Exception as error:  # noqa: BLE001  # the process's edge: a module or a constructor of the user may raise anything
         session.complain(f"{type(error).__qualname__}: {error}", error)
         return ExitCode.FAILED

@@ -50,12 +50,14 @@ class Masked(logging.Formatter):
         return self.mask(record.exc_text or "")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return `time LEVEL where: message`, then the traceback when it is wanted."""
+        """Return `time LEVEL where: message`, then the traceback when it is wanted, or else just the error."""
         time = datetime.fromtimestamp(record.created).strftime("%H:%M:%S.%f")[:-3]
         where = "/".join(filter(None, (getattr(record, "processor", ""), getattr(record, "activity", ""))))
         line = f"{time} {record.levelname} {where or record.name}: {self.mask(record.getMessage())}"
-        exception = self.exception(record) if self.traceback else ""
-        return f"{line}\n{exception}" if exception else line
+        if self.traceback and (exception := self.exception(record)):
+            return f"{line}\n{exception}"
+        error = record.exc_info[1] if record.exc_info else None
+        return line if error is None else f"{line}: {type(error).__qualname__}: {self.mask(str(error))}"
 
 
 class JsonLines(Masked):

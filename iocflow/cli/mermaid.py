@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 
@@ -21,10 +21,11 @@ class _Part:
     exits: list[tuple[str, str]]
 
 
-def mermaid(plan: Plan) -> str:
-    """Return the flowchart of the plan's main processor; it begins and ends in rounded nodes."""
-    drawing = _Flowchart(plan)
-    drawing.draw()
+def mermaid(plans: Sequence[Plan]) -> str:
+    """Return one flowchart of the plans' main processors, each from a rounded node to a rounded node."""
+    drawing = _Flowchart()
+    for plan in plans:
+        drawing.draw(plan)
     return "\n".join(("flowchart TD", *drawing.nodes, *drawing.arrows))
 
 
@@ -40,21 +41,21 @@ class _Flowchart:
     Arrows are kept apart and come last: one that stood in a box would pull the nodes it names into that box.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self) -> None:
+        self.processors: Mapping[str, ProcessorPlan] = {}
         self.nodes: list[str] = []
         self.arrows: list[str] = []
         self.numbers = count(1)
         self.depth = 1
 
-    def draw(self) -> None:
-        """Draw everything."""
-        main = self.plan["main"]
+    def draw(self, plan: Plan) -> None:
+        """Draw all of a plan."""
+        self.processors, main = plan["p"], plan["main"]
         begin = self.node(main, "([{}])")
         part = self.processor(main)
         self.arrow([(begin, "")], part.entry)
         self.arrow(part.exits, self.node("end", "([{}])"))
-        self.asked(begin, self.plan["p"][main]["handlers"])
+        self.asked(begin, self.processors[main]["handlers"])
 
     def line(self, text: str) -> None:
         self.nodes.append("    " * self.depth + text)
@@ -104,7 +105,7 @@ class _Flowchart:
             node = self.node(label(step))
             part = _Part(node, [(node, "")])
         else:
-            inner = self.plan["p"][step["ref"]]
+            inner = self.processors[step["ref"]]
             part = self.boxed(f"{label(step)}: {title(inner)}", lambda: self.processor(step["ref"]))
             self.asked(part.entry, inner["handlers"])
         self.asked(part.entry, step["handlers"])
@@ -112,7 +113,7 @@ class _Flowchart:
 
     def processor(self, id: str) -> _Part:
         """Draw a processor's steps and its `finally`."""
-        processor = self.plan["p"][id]
+        processor = self.processors[id]
         kinds = {"sequence": self.sequence, "choice": self.choice, "split": self.split, "each": self.each}
         part = kinds[processor["kind"]](processor)
         if processor["finally"]:

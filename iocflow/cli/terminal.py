@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -39,8 +40,8 @@ class Terminal:
         return self.colour and sys.stderr.isatty()
 
     def styled(self, text: str, colour: str, stream: TextIO | None = None) -> str:
-        """Return `text` in `colour` (a name that typer knows) if `stream`, else the result's, shows colours."""
-        wanted = self.colour and (stream or self._result or sys.stdout).isatty()
+        """Return `text` in `colour` (typer's name of it, or empty) if `stream`, else the result's, shows colours."""
+        wanted = colour and self.colour and (stream or self._result or sys.stdout).isatty()
         return typer.style(text, fg=colour) if wanted else text
 
     def write(self, text: str = "") -> None:
@@ -49,12 +50,30 @@ class Terminal:
         Raises:
             OutputClosedError: Nobody reads it any more.
         """
+        self._put(self.mask(text))
+
+    def write_json(self, data: object) -> None:
+        """Write `data` as one line of JSON; secrets are taken out of its texts, so that it stays JSON.
+
+        Raises:
+            OutputClosedError: Nobody reads it any more.
+        """
+        self._put(json.dumps(self._masked(data), ensure_ascii=False))
+
+    def _put(self, line: str) -> None:
         stream = self._result or sys.stdout
         try:
-            stream.write(self.mask(text) + "\n")
+            stream.write(line + "\n")
             stream.flush()
         except BrokenPipeError as error:
             raise OutputClosedError("standard output was closed") from error
+
+    def _masked(self, data: object) -> object:
+        if isinstance(data, Mapping):
+            return {key: self._masked(value) for key, value in data.items()}
+        if isinstance(data, list | tuple):
+            return [self._masked(value) for value in data]
+        return self.mask(data) if isinstance(data, str) else data
 
     def complain(self, text: str) -> None:
         """Write an error for the person at the keyboard."""
@@ -67,7 +86,7 @@ class Terminal:
         """Keep standard output for `write`; what user code and its child processes print goes to standard error."""
         sys.stdout.flush()
         output = sys.stdout.fileno()
-        with os.fdopen(os.dup(output), "w", encoding="utf-8") as self._result:
+        with os.fdopen(os.dup(output), "w", encoding="utf-8", errors="backslashreplace") as self._result:
             os.dup2(sys.stderr.fileno(), output)
             try:
                 yield
@@ -77,11 +96,10 @@ class Terminal:
         self._result = None
 
 
-def table(rows: Sequence[Sequence[str]], *, indent: str = "  ") -> list[str]:
-    """Return `rows` as lines with aligned columns; the last column is not padded."""
+def table(rows: Sequence[Sequence[str]], *, paint: Callable[[str], str] = str) -> list[str]:
+    """Return `rows` as lines with aligned columns; `paint` styles each cell after its width is settled."""
     if not rows:
         return []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
+    return ["  " + "  ".join(map(paint, row)).rstrip() for row in padded]

@@ -1,0 +1,90 @@
+"""FILE, the argument of most commands: a container file, or `module:app` for an application built in Python."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from iocflow.cli.command import Session, UsageError
+from iocflow.container import App, load
+from iocflow.processor import Processor
+from iocflow.wiring import did_you_mean
+
+__all__ = ["File", "is_module", "open_app", "processor_of", "require_file"]
+
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="A container file, or MODULE:APP for an App built in Python.")
+]
+
+_MODULE = re.compile(r"(?P<module>\w+(\.\w+)*):(?P<app>\w+)")
+
+
+def is_module(file: str) -> bool:
+    """Return whether `file` means an application built in Python."""
+    return bool(_MODULE.fullmatch(file)) and not os.path.exists(file)
+
+
+def require_file(file: str) -> None:
+    """Refuse a file that is not there.
+
+    Raises:
+        UsageError: With the file that was probably meant.
+    """
+    path = Path(file)
+    if path.is_dir():
+        raise UsageError(f"{file} is a folder; name a container file in it")
+    if not path.exists():
+        beside = path.parent.iterdir() if path.parent.is_dir() else ()
+        files = [str(each) for each in beside if each.suffix in (".yaml", ".yml")]
+        raise UsageError(f"there is no file {file}; {did_you_mean(file, files)}")
+
+
+def open_app(session: Session, file: str) -> App:
+    """Return the application of `file`, built; the caller closes it. From now on its secrets are masked.
+
+    Raises:
+        UsageError: There is no such file, module or application.
+        ConfigurationError: The file has mistakes; nothing was constructed.
+    """
+    if is_module(file):
+        app = _imported(session, file)
+    else:
+        require_file(file)
+        app = load(file, profiles=session.profiles, values=session.values)
+    session.mask(app.secrets.mask)
+    return app
+
+
+def processor_of(app: App, file: str, id: str) -> Processor[Any]:
+    """Return the processor of that id.
+
+    Raises:
+        UsageError: There is none; with the one that was probably meant.
+    """
+    if id not in app.processors:
+        raise UsageError(f"{file} has no processor {id}; {did_you_mean(id, app.processors)}")
+    return app.processor(id)
+
+
+def _imported(session: Session, file: str) -> App:
+    """Import `module:app`."""
+    if session.profiles or session.values:
+        raise UsageError(f"--profile and --set are for container files; {file} is built in Python")
+    module_name, _, name = file.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise UsageError(f"{file}: there is no module {error.name} in {os.getcwd()} or on the import path") from error
+    apps = [key for key, value in vars(module).items() if isinstance(value, App)]
+    if name not in apps:
+        there = f"is a {type(getattr(module, name)).__name__}" if hasattr(module, name) else "is not there"
+        raise UsageError(f"{file}: {name} {there}, an App is wanted; {did_you_mean(name, apps)}")
+    app: App = getattr(module, name)
+    return app

@@ -1,0 +1,106 @@
+"""`iocflow run`."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+
+from iocflow.cli.command import Session, command
+from iocflow.cli.completion import processor_ids
+from iocflow.cli.files import File, open_app, processor_of
+from iocflow.cli.seeds import read_seed
+from iocflow.cli.terminal import table
+from iocflow.launch import ExitCode, Launch
+from iocflow.run import Outcome, Run, StepOutcome
+
+__all__ = ["run"]
+
+COLOURS = {"DONE": "green", "COMPLETED": "green", "HANDLED": "yellow", "STOPPED": "yellow", "FAILED": "red"}
+
+
+@command(
+    "iocflow run config/fare_drop.yaml fare-drop --seed @samples/fare_drop/seed.json",
+    "iocflow run config/fare_drop.yaml fare-drop-polled --set db=var/try.db --json",
+)
+def run(
+    session: Session,
+    file: File,
+    processor: Annotated[
+        str, typer.Argument(metavar="PROCESSOR", help="The id of a processor of FILE.", autocompletion=processor_ids)
+    ],
+    seed: Annotated[
+        str | None,
+        typer.Option("--seed", metavar="JSON|@FILE|@-", help="The data that starts the run; @- is standard input."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the run as one JSON object and nothing else.")] = False,
+) -> ExitCode:
+    """Run a processor once, here and now, and show its trail: each activity, how it ended, and how long it took.
+
+    The exit status is 0 when the run ended COMPLETED or STOPPED, and 1 when it FAILED.
+    """
+    seed_data = read_seed(seed)
+    with session.terminal.reserved() if as_json else nullcontext(), open_app(session, file) as app:
+        done = Launch(processor_of(app, file, processor), "command line", seed_data).perform()
+        if as_json:
+            session.terminal.write_json(as_data(done))
+        else:
+            show(session, done)
+    return ExitCode.OK if done.outcome in (Outcome.COMPLETED, Outcome.STOPPED) else ExitCode.FAILED
+
+
+def as_data(done: Run[Any]) -> dict[str, Any]:
+    """Return the run as JSON-able data; times are ISO 8601 in UTC."""
+    return {
+        "id": done.id,
+        "processor": done.processor,
+        "outcome": done.outcome.name,
+        "steps": [
+            {
+                "activity": step.activity,
+                "outcome": step.outcome.name,
+                "attempts": step.attempts,
+                "started": step.started.isoformat(),
+                "ended": step.ended.isoformat(),
+                "error": described(step.error),
+            }
+            for step in done.steps
+        ],
+        "error": described(done.error),
+    }
+
+
+def described(error: BaseException | None) -> str | None:
+    """Return an error as `Type: message`, with the errors of a group and the notes behind it."""
+    if error is None:
+        return None
+    parts = [f"{type(error).__qualname__}: {error}", *getattr(error, "__notes__", ())]
+    if isinstance(error, BaseExceptionGroup):
+        parts += [described(each) or "" for each in error.exceptions]
+    return "; ".join(parts)
+
+
+def show(session: Session, done: Run[Any]) -> None:
+    """Print the trail and the end of the run."""
+    write, styled = session.terminal.write, session.terminal.styled
+    rows = []
+    for step in done.steps:
+        attempts = "" if step.attempts == 1 else f"{step.attempts} attempts"
+        rows.append((step.activity, step.outcome.name, attempts, duration(step.ended - step.started)))
+    for line in table(rows, paint=lambda cell: styled(cell, COLOURS.get(cell.strip(), ""))):
+        write(line)
+    reason = f" ({done.stop_reason})" if done.outcome is Outcome.STOPPED and done.stop_reason else ""
+    end = styled(done.outcome.name, COLOURS.get(done.outcome.name, "red"))
+    write(f"{done.processor}: {end}{reason} in {duration(done.ended - done.started)}, run {done.id}")
+    if done.error is not None:
+        failed = [step.activity for step in done.steps if step.outcome is StepOutcome.FAILED]
+        at = f"{failed[0]}: " if failed else "before the first activity: " if not done.steps else ""
+        session.complain(f"{at}{described(done.error)}", done.error)
+
+
+def duration(length: timedelta) -> str:
+    """Return a length of time in the unit that suits it."""
+    seconds = length.total_seconds()
+    return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:,.2f} s"
