@@ -20,6 +20,7 @@ from iocflow.cli.logs import LogFormat, LogLevel, Masked, logging_to_stderr
 from iocflow.cli.terminal import OutputClosedError, Terminal
 from iocflow.errors import IocflowError
 from iocflow.launch import ExitCode
+from iocflow.launch.errors import LauncherError
 from iocflow.wiring import ConfigurationError
 
 __all__ = ["Common", "Session", "UsageError", "command"]
@@ -153,7 +154,7 @@ def _guarded(session: Session, work: Callable[[], ExitCode]) -> int:
     """Return the exit status of `work`, also when it raises: this is where a person's mistake becomes a message."""
     try:
         return work()
-    except ConfigurationError as error:
+    except (ConfigurationError, LauncherError) as error:
         session.complain(str(error))
         return ExitCode.CONFIGURATION
     except UsageError as error:

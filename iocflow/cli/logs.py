@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import TextIO
 
 from iocflow.run import RunLogFilter
 
 __all__ = ["LogFormat", "LogLevel", "Masked", "logging_to_stderr"]
+
+
+_ORDINARY = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+"""What every log record has; the rest was given as `extra`."""
 
 
 class LogFormat(StrEnum):
@@ -61,10 +67,11 @@ class Masked(logging.Formatter):
 
 
 class JsonLines(Masked):
-    """One JSON object a line, always with the same keys."""
+    """One JSON object a line: always the same keys, then whatever the record was given as `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
+        extra = {key: value for key, value in vars(record).items() if key not in _ORDINARY}
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -76,13 +83,31 @@ class JsonLines(Masked):
             "attempt": getattr(record, "attempt", 0),
             "exception": self.exception(record),
         }
-        return json.dumps(fields, ensure_ascii=False, default=str)
+        return json.dumps({**self._texts(extra), **fields}, ensure_ascii=False)
+
+    def _texts(self, extra: dict[str, object]) -> dict[str, object]:
+        """Return the values as JSON has them: numbers stay, everything else becomes masked text."""
+        plain = (int, float, bool, type(None))
+        return {key: value if isinstance(value, plain) else self.mask(str(value)) for key, value in extra.items()}
+
+
+class _StandardError(logging.StreamHandler[TextIO]):
+    """Writes to what is `sys.stderr` at the moment: a live display puts itself before it."""
+
+    @property
+    def stream(self) -> TextIO:
+        """The stream to write to."""
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, stream: TextIO) -> None:
+        """Heed nothing: the base class sets what it was constructed with."""
 
 
 @contextmanager
 def logging_to_stderr(form: LogFormat, level: LogLevel, *, traceback: bool) -> Iterator[Masked]:
     """Send every record from `level` on to standard error while the block runs; yield the formatter, for its `mask`."""
-    handler = logging.StreamHandler()
+    handler = _StandardError()
     formatter = JsonLines() if form is LogFormat.JSON else Masked(traceback=traceback or level is LogLevel.DEBUG)
     handler.setFormatter(formatter)
     handler.addFilter(RunLogFilter())
