@@ -1,0 +1,189 @@
+"""What annotations say: how they read in a message, and whether an object of some class fits one."""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ForwardRef, Literal, TypeVar, Union, get_args, get_origin
+
+__all__ = [
+    "UNKNOWN",
+    "Candidate",
+    "alternatives",
+    "fields_of",
+    "fits",
+    "is_protocol",
+    "members",
+    "missing",
+    "resolved",
+    "shown",
+    "unwrapped",
+]
+
+UNKNOWN: Any = inspect.Parameter.empty
+"""Stands for an annotation that is not there or cannot be resolved; everything fits it."""
+
+_NO_MEMBERS = {"__init__", "__new__", "__subclasshook__", "__class_getitem__", "__init_subclass__"}
+_BOOKKEEPING = {"_abc_impl", "_is_protocol", "_is_runtime_protocol"}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What is about to be given to a parameter: the class that an object will have, or the object of an override.
+
+    Attributes:
+        loose: The object may be of a subclass of `cls`.
+    """
+
+    cls: type
+    loose: bool = False
+    objects: tuple[Any, ...] = ()
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing is known about it."""
+        return self.cls is object and not self.objects
+
+    def is_a(self, cls: type) -> bool:
+        """Whether it is an instance of `cls`; an object may claim that by its `__class__`."""
+        return all(isinstance(one, cls) for one in self.objects) if self.objects else issubclass(self.cls, cls)
+
+    def has(self, name: str) -> bool:
+        """Whether it has that attribute, as far as its class tells: defined, annotated, or set in its `__init__`."""
+        if self.objects:
+            return all(hasattr(one, name) for one in self.objects)
+        mro = self.cls.__mro__
+        if any(name in vars(base) or name in inspect.get_annotations(base) for base in mro):
+            return True
+        code = getattr(inspect.getattr_static(self.cls, "__init__"), "__code__", None)
+        # The names that a constructor loads and stores as attributes; a protocol's field is often set there only.
+        return (code is not None and name in code.co_names) or any("__getattr__" in vars(base) for base in mro)
+
+
+def is_protocol(cls: Any) -> bool:
+    """Whether `cls` was written as a Protocol (a class that implements one is none)."""
+    return isinstance(cls, type) and cls is not typing.Protocol and vars(cls).get("_is_protocol", False) is True
+
+
+def members(protocol: type) -> tuple[str, ...]:
+    """Return the methods and attributes that a Protocol names, those of its bases first."""
+    found: dict[str, None] = {}
+    for base in reversed(protocol.__mro__):
+        if is_protocol(base):
+            for name in (*inspect.get_annotations(base), *vars(base)):
+                special = name.startswith("__") and not inspect.isfunction(vars(base).get(name))
+                if not special and name not in _NO_MEMBERS | _BOOKKEEPING:
+                    found[name] = None
+    return tuple(found)
+
+
+def unwrapped(annotation: Any) -> Any:
+    """Return what lies inside `Annotated`, `NewType`, `Final` and `type X = …`."""
+    while True:
+        if get_origin(annotation) in (typing.Annotated, typing.Final, typing.ClassVar):
+            annotation = get_args(annotation)[0]
+        elif isinstance(annotation, typing.NewType):
+            annotation = annotation.__supertype__
+        elif hasattr(annotation, "__value__"):
+            annotation = annotation.__value__
+        else:
+            return annotation
+
+
+def alternatives(annotation: Any) -> tuple[Any, ...]:
+    """Return the members of a union, or the annotation itself, without None."""
+    annotation = unwrapped(annotation)
+    if get_origin(annotation) in (Union, types.UnionType):
+        return tuple(one for one in get_args(annotation) if one is not types.NoneType)
+    return (annotation,)
+
+
+def fits(candidate: Candidate, annotation: Any) -> bool:
+    """Whether the candidate can be given where `annotation` stands; in doubt it can."""
+    return candidate.unknown or any(_fits(candidate, one) for one in alternatives(annotation))
+
+
+def _fits(candidate: Candidate, annotation: Any) -> bool:
+    annotation = unwrapped(annotation)
+    if annotation in (Any, object, UNKNOWN) or isinstance(annotation, TypeVar | str | ForwardRef):
+        return True
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        return fits(candidate, annotation)
+    if origin is Literal:
+        return False
+    cls: Any = origin or annotation
+    if not isinstance(cls, type):
+        return True
+    if cls is collections.abc.Callable:
+        return candidate.has("__call__")
+    if is_protocol(cls):
+        return all(map(candidate.has, members(cls)))
+    return candidate.is_a(cls) or (candidate.loose and issubclass(cls, candidate.cls))
+
+
+def shown(annotation: Any) -> str:
+    """Return the annotation as a person would write it."""
+    if annotation is types.NoneType:
+        return "None"
+    if get_origin(annotation) is typing.Annotated:
+        return shown(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return " | ".join(map(shown, get_args(annotation)))
+    if isinstance(annotation, type) and not get_args(annotation):
+        return annotation.__qualname__.rpartition("<locals>.")[2]
+    args = get_args(annotation)
+    origin: Any = get_origin(annotation)
+    if origin is collections.abc.Callable:
+        return "Callable"
+    if isinstance(origin, type) and origin is not Literal:
+        return f"{shown(origin)}[{', '.join('...' if one is ... else shown(one) for one in args)}]"
+    return str(annotation).replace("typing.", "")
+
+
+def missing(candidate: Candidate, annotation: Any) -> str:
+    """Return what a Protocol names and the candidate has not, in words."""
+    lacking = [
+        name for one in alternatives(annotation) if is_protocol(one) for name in members(one) if not candidate.has(name)
+    ]
+    return f" without {', '.join(f'`{name}`' for name in lacking)}" if lacking else ""
+
+
+def resolved(owner: Any) -> Mapping[str, Any]:
+    """Return the annotations of a function or class with their names looked up; those that cannot be are left out.
+
+    One annotation that only a type checker can resolve (imported under `TYPE_CHECKING`) does not hide the others.
+    """
+    try:
+        return typing.get_type_hints(owner, include_extras=True)
+    except (NameError, TypeError, AttributeError, SyntaxError):
+        return dict(_one_by_one(owner))
+
+
+def _one_by_one(owner: Any) -> Iterator[tuple[str, Any]]:
+    for part in reversed(owner.__mro__) if isinstance(owner, type) else (inspect.unwrap(owner),):
+        module = sys.modules.get(part.__module__)
+        names = getattr(part, "__globals__", None) or (vars(module) if module else {})
+        for name, annotation in inspect.get_annotations(part).items():
+            shim = types.SimpleNamespace(__annotations__={name: annotation})
+            try:
+                yield name, typing.get_type_hints(shim, names, include_extras=True)[name]
+            except (NameError, TypeError, AttributeError, SyntaxError):
+                continue
+
+
+def fields_of(cls: type) -> tuple[str, ...]:
+    """Return the names that a class offers as fields: annotated ones, and public attributes that are no methods."""
+    found: dict[str, None] = {}
+    for base in cls.__mro__[:-1]:
+        found.update(dict.fromkeys(inspect.get_annotations(base)))
+        found.update({name: None for name, value in vars(base).items() if not callable(value)})
+    if dataclasses.is_dataclass(cls):
+        found.update({field.name: None for field in dataclasses.fields(cls)})
+    return tuple(name for name in found if not name.startswith("_"))

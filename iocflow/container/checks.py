@@ -1,0 +1,234 @@
+"""What the checks of one document share, and lend to the readers of its sections."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iocflow.container.annotations import Candidate, alternatives, fits, missing, shown
+from iocflow.container.coercion import Coercion, Misfit, MisfitError, is_tagged, plain
+from iocflow.container.description import Bean, Process
+from iocflow.container.document import Document
+from iocflow.container.names import Names
+from iocflow.container.parameters import Signatures
+from iocflow.wiring import BeanInfo, Listing, Node, Place, Scalar, Table, did_you_mean
+
+__all__ = ["Checks", "Requirement", "described"]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What one place of the file wants of a bean: it fits `annotation`, where `what` in words stands."""
+
+    annotation: Any
+    what: str
+    place: Place
+
+
+class Checks:
+    """The state of checking one document; it is the `wiring.Scope` of the section readers.
+
+    Attributes:
+        findings: The mistakes, the document's own included.
+        beans: Every bean that can be referred to; templates are in `templates`.
+        processors: Every processor.
+        defined: The described beans; `described` the processors.
+        requirements: By id, what its uses want of it.
+        roots: Ids that a section outside beans and processors uses.
+        overrides: The objects that replace beans.
+    """
+
+    def __init__(self, document: Document, overrides: Mapping[str, object]) -> None:
+        """Begin with the document's findings."""
+        self.document = document
+        self.findings = document.findings
+        self.overrides = overrides
+        self.names = Names(document, document.extensions.components)
+        self.signatures = Signatures()
+        self.beans: dict[str, BeanInfo] = {}
+        self.processors: dict[str, BeanInfo] = {}
+        self.templates: dict[str, Place] = {}
+        self.defined: dict[str, Bean] = {}
+        self.described: dict[str, Process] = {}
+        self.requirements: dict[str, list[Requirement]] = {}
+        self.roots: set[str] = set()
+        self._coercion = Coercion()
+
+    # The scope that section readers are lent.
+
+    def coerce(self, node: Node, annotation: Any, what: str) -> Any:
+        """Return the node's value as `annotation` wants it; a misfit is noted, and gives None."""
+        if is_tagged(node):
+            self.findings.error(
+                node.place, f"{what} is a tagged value", f"write plain data that fits `{shown(annotation)}`"
+            )
+            return None
+        try:
+            return self._coercion.coerce(_value(node, annotation), annotation)
+        except MisfitError as error:
+            for mistake in self._misfits(node, annotation, error.misfits):
+                self.findings.error(
+                    mistake[0], f"{what} is {mistake[1]}, which does not fit `{shown(annotation)}`", mistake[2]
+                )
+            return None
+
+    def reference(self, node: Node, expected: type | tuple[type, ...], what: str) -> str | None:
+        """Return the id that `node` names if it is a bean or processor of such a type, else note it."""
+        id = self.lookup(node, what)
+        if id is None:
+            return None
+        self.roots.add(id)
+        wanted = expected if isinstance(expected, tuple) else (expected,)
+        candidate = self.candidate(id)
+        if any(fits(candidate, one) for one in wanted):
+            return id
+        self.misfit(id, " or ".join(map(shown, wanted)), what, node.place)
+        return None
+
+    def unknown_keys(self, table: Table, known: Iterable[str], what: str) -> None:
+        """Note every key of `table` that is not `known`."""
+        names = tuple(known)
+        for key, place, _ in table:
+            if key not in names:
+                self.findings.error(place, f"{what} has no key `{key}`", did_you_mean(key, names, listed=16))
+
+    # What the container's own readers need beside that.
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Every id that can be referred to."""
+        return (*self.beans, *self.processors)
+
+    def info(self, id: str) -> BeanInfo:
+        """Return what is known of a bean or processor."""
+        return self.beans[id] if id in self.beans else self.processors[id]
+
+    def candidate(self, id: str) -> Candidate:
+        """Return what a reference to `id` gives."""
+        if id in self.overrides:
+            return Candidate(type(self.overrides[id]), objects=(self.overrides[id],))
+        bean = self.defined.get(id)
+        return Candidate(self.info(id).type, loose=bean is not None and bean.loose)
+
+    def text(self, node: Node, what: str) -> str | None:
+        """Return the node's text, or note that it is none."""
+        if isinstance(node, Scalar) and not node.tag and isinstance(node.value, str) and node.value:
+            return node.value
+        if isinstance(node, Scalar) and node.tag:
+            self.findings.error(
+                node.place, f"{what} is tagged `!{node.tag}`", "write the bare name; no tag is needed here"
+            )
+        else:
+            self.findings.error(node.place, f"{what} is {described(node)}", "write one name")
+        return None
+
+    def table(self, node: Node, what: str) -> Table | None:
+        """Return the node if it is a table, or note that it is none."""
+        if isinstance(node, Table) and not node.tag:
+            return node
+        self.findings.error(node.place, f"{what} is {described(node)}", "write a table `key: value`")
+        return None
+
+    def listed(self, node: Node) -> tuple[Node, ...]:
+        """Return the items of a list; anything else is a list of one."""
+        return node.items if isinstance(node, Listing) and not node.tag else (node,)
+
+    def lookup(self, node: Node, what: str) -> str | None:
+        """Return the id that `node` names, or note that there is no such bean or processor."""
+        id = node.value if isinstance(node, Scalar) else None
+        if not isinstance(id, str) or not isinstance(node, Scalar):
+            self.findings.error(node.place, f"{what} is {described(node)}", "write the id of a bean or processor")
+            return None
+        if id in self.beans or id in self.processors:
+            return id
+        if id in self.templates:
+            self.findings.error(
+                node.place,
+                f"{what} is `{id}`, which is abstract: a template is never built",
+                f"name a bean that has `parent: {id}`",
+                related=[(self.templates[id], f"`{id}` is defined here")],
+            )
+        else:
+            remedy = "an id has no dot; a class is named by `class:`" if "." in id else did_you_mean(id, self.ids)
+            self.findings.error(node.place, f"{what} is `{node.text}`, which is no bean or processor", remedy)
+        return None
+
+    def require(self, id: str, annotation: Any, what: str, place: Place) -> None:
+        """Keep what a use of `id` wants of it; note it when the bean is another thing."""
+        self.requirements.setdefault(id, []).append(Requirement(annotation, what, place))
+        if not fits(self.candidate(id), annotation):
+            self.misfit(id, shown(annotation), what, place, annotation)
+
+    def misfit(self, id: str, wanted: str, what: str, place: Place, annotation: Any = None) -> None:
+        """Note that the bean `id` is not what stands at `place` should be."""
+        found = self.candidate(id).cls
+        by = "the override of " if id in self.overrides else ""
+        self.findings.error(
+            place,
+            f"{what} wants `{wanted}`, and {by}`{id}` is a `{shown(found)}`{missing(self.candidate(id), annotation)}",
+            "refer to a bean that fits",
+            related=[(self.info(id).place, f"`{id}` is defined here")],
+        )
+
+    def _misfits(self, node: Node, annotation: Any, misfits: tuple[Misfit, ...]) -> Iterator[tuple[Place, str, str]]:
+        """Yield place, text and remedy of each misfit; for a union of several types one for all."""
+        if len(alternatives(annotation)) > 1:
+            yield node.place, described(node), self._hint(node, annotation) or "write one that does"
+            return
+        for misfit in misfits:
+            inside, path = _inside(node, misfit.path)
+            where = f" in `{'.'.join(path)}`" if path else ""
+            hidden = misfit.quotes_value and not _is_literal(node)
+            why = (
+                "it is refused"
+                if hidden
+                else self.document.secrets.mask(misfit.why).replace("input should", "it should")
+            )
+            yield inside.place, described(inside) + where, self._hint(inside, annotation) or why
+
+    def _hint(self, node: Node, annotation: Any) -> str:
+        value = node.value if isinstance(node, Scalar) else None
+        if isinstance(value, str) and (value in self.beans or value in self.processors):
+            return f"write `!ref {value}` to mean the bean"
+        if isinstance(value, int | float) and str in alternatives(annotation):
+            return f'write it in quotes to have text: "{node.text}"' if isinstance(node, Scalar) else ""
+        return ""
+
+
+def _value(node: Node, annotation: Any) -> Any:
+    """Return the node as data; a number that was put in for a placeholder can be text, where text is wanted."""
+    if isinstance(node, Scalar) and "${" in node.text and str in alternatives(annotation):
+        number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
+        return str(node.value) if number else node.value
+    return plain(node)
+
+
+def _is_literal(node: Node) -> bool:
+    """Whether no placeholder was replaced in the node, so that its values may be printed."""
+    if isinstance(node, Scalar):
+        return "${" not in node.text
+    return all(map(_is_literal, node.items if isinstance(node, Listing) else node.entries.values()))
+
+
+def _inside(node: Node, path: tuple[int | str, ...]) -> tuple[Node, list[str]]:
+    """Follow pydantic's path into the node as far as the file goes."""
+    names: list[str] = []
+    for part in path:
+        if isinstance(node, Listing) and isinstance(part, int) and part < len(node.items):
+            node = node.items[part]
+        elif isinstance(node, Table) and part in node.entries:
+            node = node.entries[str(part)]
+        elif isinstance(node, Scalar):
+            break
+        names.append(str(part))
+    return node, names
+
+
+def described(node: Node) -> str:
+    """Return what the file says there, as a message may print it."""
+    if isinstance(node, Scalar):
+        text = textwrap.shorten(node.text, 60, placeholder="...") if "\n" in node.text else node.text
+        return f"`{text}`" if text else "empty"
+    return "a list" if isinstance(node, Listing) else "an inner bean" if node.tag else "a table"

@@ -1,0 +1,210 @@
+"""The checked description of an application: what a document says, with names looked up, nothing built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from iocflow.wiring import Place
+
+__all__ = [
+    "Bean",
+    "Block",
+    "Choice",
+    "Constant",
+    "Each",
+    "Entries",
+    "Inner",
+    "Items",
+    "Process",
+    "ProviderOf",
+    "Reference",
+    "Rule",
+    "Shape",
+    "Split",
+    "Step",
+    "Steps",
+    "Value",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A value that is known from the file."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """Another bean or processor, by its id."""
+
+    id: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProviderOf:
+    """The provider of another bean: whoever gets it decides when to ask for the bean."""
+
+    id: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inner:
+    """A bean without an id, which belongs to the one that holds it."""
+
+    bean: Bean
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """A list in which references or inner beans stand; `kind` makes the final object of it."""
+
+    items: tuple[Value, ...]
+    kind: Callable[[Any], Any] = list
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """A table in which references or inner beans stand."""
+
+    entries: Mapping[Any, Value]
+
+
+Value = Constant | Reference | ProviderOf | Inner | Items | Entries
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """One entry of an `on-error`.
+
+    Attributes:
+        errors: The exception classes of `for:`; empty for every error.
+        answer: A handler; as a constant, one of the core's own or a decision.
+        goto: The activity that the answer goes to, if it does.
+        by_default: Whether it stands in `defaults`.
+    """
+
+    place: Place
+    answer: Value
+    errors: tuple[type[Exception], ...] = ()
+    goto: str = ""
+    by_default: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Bean:
+    """How one object is made.
+
+    Attributes:
+        id: Empty for an inner bean.
+        target: The class or function; None when the file's is wrong.
+        type: The class that the object will have; `object` when nobody knows.
+        loose: Whether the object may be of a subclass of `type`, as what a factory returns.
+        time_limit: Seconds for one attempt, where the bean is an activity.
+    """
+
+    id: str
+    place: Place
+    kind: Literal["class", "call", "factory"]
+    target: Any
+    type: type
+    loose: bool = False
+    positional: tuple[Value, ...] = ()
+    keywords: Mapping[str, Value] = field(default_factory=dict)
+    set: Mapping[str, Value] = field(default_factory=dict)
+    scope: Literal["singleton", "prototype"] = "singleton"
+    init: str = ""
+    close: str = ""
+    depends_on: tuple[Reference, ...] = ()
+    on_error: tuple[Rule, ...] = ()
+    time_limit: float | None = None
+
+    def __str__(self) -> str:
+        """Return `bean ID`, as messages name it."""
+        return f"bean `{self.id}`" if self.id else f"the inner bean at {self.place}"
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One use of an activity, a processor or a block inside a processor; `time_limit` in seconds."""
+
+    place: Place
+    name: str
+    what: Reference | Inner | Block
+    on_error: tuple[Rule, ...] = ()
+    time_limit: float | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Steps:
+    """The shape of a sequence."""
+
+    steps: tuple[Step, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Choice:
+    """The shape of an exclusive choice: steps by name, the first one starts, and where each one's results lead."""
+
+    steps: Mapping[str, Step]
+    routes: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(slots=True, eq=False)
+class Split:
+    """The shape of a parallel split."""
+
+    branches: Mapping[str, Step]
+    join: Value | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Each:
+    """The shape of a for-each over the context's field `items`."""
+
+    items: str
+    body: Step
+    as_: str
+    parallel: int = 0
+    may_fail: int | str = 0
+    failed: str | None = None
+    collect: Mapping[str, str] = field(default_factory=dict)
+
+
+Shape = Steps | Choice | Split | Each
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """A processor without an id, inside another one."""
+
+    kind: str
+    name: str
+    place: Place
+    shape: Shape
+
+
+@dataclass(slots=True, eq=False)
+class Process:
+    """A processor of the section `processors:`.
+
+    Attributes:
+        context: The class of its contexts; None when the file's is wrong.
+        context_bean: The id of the prototype bean that makes them, unless the class is called.
+        concurrency: How many runs launchers may have at work at once; None for no bound of its own.
+    """
+
+    id: str
+    place: Place
+    kind: str
+    context: type | None
+    shape: Shape
+    context_bean: str = ""
+    on_error: tuple[Rule, ...] = ()
+    finally_: tuple[Step, ...] = ()
+    max_steps: int = 1000
+    concurrency: int | None = None
