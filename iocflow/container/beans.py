@@ -11,12 +11,12 @@ from iocflow.container.annotations import UNKNOWN, Candidate, fields_of, resolve
 from iocflow.container.checks import Checks
 from iocflow.container.description import Bean, Constant, Inner, Items, Reference, Rule, Value
 from iocflow.container.error_rules import Rules
+from iocflow.container.given_values import GivenValues
 from iocflow.container.headers import Header, read_header
 from iocflow.container.names import Want
 from iocflow.container.parameters import Signature, arranged
 from iocflow.container.roles import Roles, Wire
 from iocflow.container.templates import Templates
-from iocflow.container.values import Values
 from iocflow.wiring import BeanInfo, Node, Scalar, Table, did_you_mean
 
 __all__ = ["Beans"]
@@ -32,7 +32,7 @@ class Beans:
         """Take what the checks share."""
         self._checks = checks
         self._headers: dict[str, Header] = {}
-        self.values = Values(checks, self.inner)
+        self.values = GivenValues(checks, self.inner)
         self.roles = Roles(checks)
         self.rules = Rules(checks, self.roles, self.wired)
         self.used_templates: set[str] = set()

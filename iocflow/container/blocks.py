@@ -51,7 +51,7 @@ class Blocks:
         return self._choice(node, table, what, default)
 
     def steps(self, node: Node, what: str, default: tuple[Rule, ...] = (), *, last: bool = False) -> tuple[Step, ...]:
-        """Read a list of steps; `default` are the rules of the whole, `last` means that nothing in it can be gone to."""
+        """Read a list of steps; `default` are the rules of the whole, `last` means that none can be gone to."""
         found = [self.step(item, f"step {i} of {what}") for i, item in enumerate(self._checks.listed(node), 1)]
         steps = tuple(step for step in found if step is not None)
         names = None if last else tuple(step.name for step in steps)

@@ -77,7 +77,7 @@ class Graph:
     def __init__(self, checks: Checks) -> None:
         """Draw the graph; a circle is noted."""
         self._checks = checks
-        self.asks: dict[str, list[str]] = {}
+        self.asks: dict[str, set[str]] = {}
         self.needs: dict[str, tuple[Reference, ...]] = {}
         for id, bean in checks.defined.items():
             self.needs[id] = () if id in checks.overrides else tuple(self._of_bean(id, bean))
@@ -129,7 +129,7 @@ class Graph:
             elif isinstance(value, Items | Entries):
                 yield from self._of_values(id, _parts(value))
             elif not isinstance(value, Constant):
-                self.asks.setdefault(id, []).append(value.id)
+                self.asks.setdefault(id, set()).add(value.id)
 
     def _of_rules(self, id: str, rules: Iterable[Rule]) -> Iterator[Reference]:
         return self._of_values(id, [rule.answer for rule in rules])
@@ -158,22 +158,25 @@ class Graph:
 
     def _ordered(self) -> tuple[str, ...]:
         order: dict[str, None] = {}
-        path: list[str] = []
         for id in self.needs:
-            self._visit(id, order, path)
+            if id not in order:
+                self._visit(id, order)
         return tuple(order)
 
-    def _visit(self, id: str, order: dict[str, None], path: list[str]) -> None:
-        if id in order:
-            return
-        path.append(id)
-        for one in self.needs[id]:
-            if one.id in path:
-                self._circle(path[path.index(one.id) :], one)
-            elif one.id in self.needs:
-                self._visit(one.id, order, path)
-        path.pop()
-        order[id] = None
+    def _visit(self, start: str, order: dict[str, None]) -> None:
+        """Put `start` into the order, behind all that it needs."""
+        path = {start: iter(self.needs[start])}
+        while path:
+            id, needs = next(reversed(path.items()))
+            one = next(needs, None)
+            if one is None:
+                order[id] = None
+                del path[id]
+            elif one.id in path:
+                circle = list(path)
+                self._circle(circle[circle.index(one.id) :], one)
+            elif one.id in self.needs and one.id not in order:
+                path[one.id] = iter(self.needs[one.id])
 
     def _circle(self, circle: list[str], closing: Reference) -> None:
         self._checks.findings.error(

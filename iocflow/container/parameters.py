@@ -113,8 +113,8 @@ def arranged(
 ) -> tuple[tuple[T, ...], dict[str, T]]:
     """Return `values`, given by name, as positional and keyword arguments.
 
-    Names are kept, but for the parameters that can be filled by position only and those that stand before them; one that
-    is left out in between gets `constant(default)`.
+    Names are kept, but for the parameters that can be filled by position only and those that stand before them; one
+    that is left out in between gets `constant(default)`.
     """
     order = list(signature.parameters.values())
     leading = order[: 1 + max((i for i, one in enumerate(order) if one.by_position and one.name in values), default=-1)]
