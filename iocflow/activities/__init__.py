@@ -1,0 +1,70 @@
+"""Ready-made activities: XSL transformation, templates, mail, polling a database, an audit trail.
+
+Each works on any context that offers the fields it is told to read and write, and is wired like an activity of one's own.
+"""
+
+from __future__ import annotations
+
+from iocflow.activities.audit import AuditRow, AuditTable, WriteAudit
+from iocflow.activities.database import Connection, ConnectionFactory, Database, DatabaseSource
+from iocflow.activities.errors import (
+    ContextFieldError,
+    DatabaseBusyError,
+    DatabaseError,
+    DeliveryError,
+    HeaderError,
+    LetterError,
+    LibraryMissingError,
+    MailError,
+    MailTimeoutError,
+    SmtpConnectionError,
+    SmtpLoginError,
+    SmtpTemporaryError,
+    SmtpTlsError,
+    StylesheetError,
+    TemplateError,
+    TransformError,
+)
+from iocflow.activities.letter import Delivery, DeliveryOutcome, Draft, Letter, Recipient
+from iocflow.activities.mail import SendMail
+from iocflow.activities.poll import PollQuery
+from iocflow.activities.smtp import Sender, SmtpSender
+from iocflow.activities.template import RenderTemplate
+from iocflow.activities.xslt import ApplyXslt
+
+__all__ = [
+    "ApplyXslt",
+    "AuditRow",
+    "AuditTable",
+    "Connection",
+    "ConnectionFactory",
+    "ContextFieldError",
+    "Database",
+    "DatabaseBusyError",
+    "DatabaseError",
+    "DatabaseSource",
+    "Delivery",
+    "DeliveryError",
+    "DeliveryOutcome",
+    "Draft",
+    "HeaderError",
+    "Letter",
+    "LetterError",
+    "LibraryMissingError",
+    "MailError",
+    "MailTimeoutError",
+    "PollQuery",
+    "Recipient",
+    "RenderTemplate",
+    "SendMail",
+    "Sender",
+    "SmtpConnectionError",
+    "SmtpLoginError",
+    "SmtpSender",
+    "SmtpTemporaryError",
+    "SmtpTlsError",
+    "StylesheetError",
+    "TemplateError",
+    "TransformError",
+    "WriteAudit",
+]

@@ -1,0 +1,44 @@
+"""Reading what a context offers, by the names that the container file gives."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from iocflow.activities.errors import ContextFieldError
+
+__all__ = ["check_path", "read_field", "write_field"]
+
+
+def check_path(path: str, what: str) -> str:
+    """Return `path` when it is a dotted path of public names, as in `seed_data.airline_name`.
+
+    Raises:
+        ValueError: It is none; `what` names it in the message.
+    """
+    names = path.split(".") if isinstance(path, str) else []
+    if not names or not all(name.isidentifier() and not name.startswith("_") for name in names):
+        raise ValueError(f"{what}: {path!r} is no path of a field; write it as in seed_data.airline_name")
+    return path
+
+
+def read_field(holder: object, path: str, reader: str) -> Any:
+    """Return the field that the dotted `path` leads to, starting at `holder`.
+
+    Raises:
+        ContextFieldError: There is no such field; `reader` is named as the one who asked.
+        UnsetError: The field is annotated but not set yet.
+    """
+    try:
+        return functools.reduce(getattr, path.split("."), holder)
+    except AttributeError as error:
+        if getattr(error, "name", None) is None:
+            raise
+        message = f"{reader} reads {path}, but {type(error.obj).__name__} has no field {error.name}"
+        raise ContextFieldError(f"{message}; set it before, or name another field") from error
+
+
+def write_field(holder: object, path: str, value: object, writer: str) -> None:
+    """Set the field that the dotted `path` leads to, starting at `holder`; `writer` is named when there is no way."""
+    way, _, name = path.rpartition(".")
+    setattr(read_field(holder, way, writer) if way else holder, name, value)

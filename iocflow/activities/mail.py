@@ -1,0 +1,182 @@
+"""Sending mail as an activity."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import uuid
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import Any
+
+from iocflow.activities.errors import DeliveryError, LetterError, MailError, SmtpTemporaryError
+from iocflow.activities.fields import check_path, read_field, write_field
+from iocflow.activities.headers import mailbox
+from iocflow.activities.letter import Delivery, DeliveryOutcome, Draft, Letter, Recipient
+from iocflow.activities.smtp import Sender
+from iocflow.activity import Activity
+
+__all__ = ["SendMail"]
+
+logger = logging.getLogger("iocflow.mail")
+
+_KEY = "key"
+_SHOWN = 5  # recipients that a message names
+
+
+class SendMail(Activity[Any]):
+    """Mails a message to each of several recipients, to every one by a letter of their own.
+
+    It works on any context that offers the fields it is told to read. All letters are made and checked before the first
+    one is sent. What became of a recipient for good (sent, refused, uncertain) is kept in `context.step.memo` at once,
+    so that another attempt of the step mails only those that the server had put off or that were not reached, and none
+    twice. Unless all of them were sent, the activity fails.
+    """
+
+    def __init__(
+        self,
+        delegate: Sender,
+        sender: str | Recipient,
+        recipients: str = "recipients",
+        subject: str = "subject",
+        text: str = "",
+        html: str = "message",
+        reply_to: str = "",
+        target: str = "deliveries",
+    ) -> None:
+        """Take the collaborator and the fields.
+
+        Args:
+            delegate: Sends the letters.
+            sender: The address that the mail is from, or a `Recipient` for one with a name.
+            recipients: The field with the recipients: `Recipient`s, what has `address` and `name`, or bare addresses.
+            subject: The field with the subject.
+            text: The field with the plain text; none unless given.
+            html: The field with the HTML; empty for none. With `text`, that becomes its alternative.
+            reply_to: The address that answers go to, if another.
+            target: The field that gets the list of `Delivery`s, also when the activity fails.
+
+        Raises:
+            HeaderError: An address cannot stand in a mail.
+            ValueError: A path is none, or the mail would have no body.
+        """
+        if not text and not html:
+            raise ValueError("the mail would have no body; name the field of its text or its html")
+        self.delegate = delegate
+        self.sender = sender if isinstance(sender, Recipient) else Recipient(sender)
+        self.reply_to = Recipient(reply_to) if reply_to else None
+        for each, what in ((self.sender, "sender"), (self.reply_to, "reply_to")):
+            if each is not None:
+                mailbox(each.address, each.name, what)
+        self.recipients = check_path(recipients, "recipients")
+        self.subject = check_path(subject, "subject")
+        self.text = check_path(text, "text") if text else ""
+        self.html = check_path(html, "html") if html else ""
+        self.target = check_path(target, "target")
+
+    def draft(self, context: Any) -> Draft:
+        """Return the message without its recipient. Override it to make another one of the context."""
+        return Draft(
+            sender=self.sender,
+            subject=read_field(context, self.subject, self.name),
+            text=read_field(context, self.text, self.name) if self.text else "",
+            html=read_field(context, self.html, self.name) if self.html else "",
+            reply_to=self.reply_to,
+        )
+
+    def settled(self, context: Any, delivery: Delivery, *, again: bool) -> None:
+        """Learn what became of a recipient, right after it happened. Override it to record that; this one does nothing.
+
+        Args:
+            context: The run's context.
+            delivery: The outcome, a deferred one too.
+            again: Whether it was told in an earlier attempt of the step, which may have ended before it was recorded.
+        """
+
+    def execute(self, context: Any) -> None:
+        """Mail everybody who is not settled yet.
+
+        Raises:
+            SmtpTemporaryError: The server put some recipients off, or cannot be reached; another attempt mails those.
+            DeliveryError: Some were refused for good, or their mail may or may not have been sent. Final.
+            MailError: The mail cannot be sent at all.
+        """
+        outcomes: dict[str, Delivery] = {}
+        try:
+            letters = self._letters(context, outcomes)
+            self._send(context, letters, outcomes)
+        finally:
+            write_field(context, self.target, list(outcomes.values()), self.name)
+        self._judge(list(outcomes.values()))
+
+    def _letters(self, context: Any, outcomes: dict[str, Delivery]) -> dict[str, Letter]:
+        """Return the letters to send, by the recipient's address; note the outcomes that stand already."""
+        memo = context.step.memo
+        if _KEY not in memo:
+            memo[_KEY] = context.step.idempotency_key or uuid.uuid4().hex
+        draft = self.draft(context)
+        letters: dict[str, Letter] = {}
+        for recipient in self._recipients(context):
+            known = memo.get(f"to:{recipient.address}")
+            if known is not None:
+                delivery = Delivery(recipient.address, DeliveryOutcome(known[0]), known[1])
+                outcomes[recipient.address] = delivery
+                self.settled(context, delivery, again=True)
+                continue
+            try:
+                letters[recipient.address] = draft.letter_to(recipient, memo[_KEY])
+            except LetterError as error:
+                self._settle(context, Delivery(recipient.address, DeliveryOutcome.REFUSED, str(error)), outcomes)
+        return letters
+
+    def _recipients(self, context: Any) -> Iterator[Recipient]:
+        """Yield the recipients, each address once."""
+        seen: set[str] = set()
+        for entry in read_field(context, self.recipients, self.name):
+            if isinstance(entry, str):
+                recipient = Recipient(entry)
+            elif isinstance(getattr(entry, "address", None), str):
+                recipient = Recipient(entry.address, getattr(entry, "name", ""))
+            else:
+                kind = type(entry).__name__
+                raise MailError(f"{self.name}: {self.recipients} holds a {kind}; hand over Recipient(address, name)")
+            if recipient.address not in seen:
+                seen.add(recipient.address)
+                yield recipient
+
+    def _send(self, context: Any, letters: Mapping[str, Letter], outcomes: dict[str, Delivery]) -> None:
+        """Send the letters; note what became of each before the next one."""
+        sending: Iterable[Delivery] = self.delegate.send(list(letters.values()), remaining=context.step.remaining)
+        left = dict(letters)
+        try:
+            for (address, letter), delivery in zip(letters.items(), sending, strict=False):
+                if delivery.address != letter.address:
+                    raise MailError(
+                        f"{self.name}: the delegate was handed {letter.address}, and told of {delivery.address}"
+                    )
+                del left[address]
+                self._settle(context, dataclasses.replace(delivery, address=address), outcomes)
+        finally:
+            if isinstance(sending, Generator):
+                sending.close()
+        if left:
+            raise MailError(f"{self.name}: the delegate did not say what became of {', '.join(left)}")
+
+    def _settle(self, context: Any, delivery: Delivery, outcomes: dict[str, Delivery]) -> None:
+        outcomes[delivery.address] = delivery
+        if delivery.final:
+            context.step.memo[f"to:{delivery.address}"] = [delivery.outcome.value, delivery.detail]
+        self.settled(context, delivery, again=False)
+
+    def _judge(self, deliveries: list[Delivery]) -> None:
+        """Raise unless everybody was sent their mail."""
+        counts = Counter(delivery.outcome for delivery in deliveries)
+        told = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items()) or "nobody to mail to"
+        logger.info("%s: %s", self.name, told)
+        missed = [delivery for delivery in deliveries if delivery.outcome is not DeliveryOutcome.SENT]
+        if not missed:
+            return
+        named = "; ".join(f"{each.address} {each.outcome.value}: {each.detail}" for each in missed[:_SHOWN])
+        more = f"; and {len(missed) - _SHOWN} more" if len(missed) > _SHOWN else ""
+        kind = SmtpTemporaryError if counts[DeliveryOutcome.DEFERRED] else DeliveryError
+        raise kind(f"{self.name}: {told}. {named}{more}", deliveries)
