@@ -107,7 +107,7 @@ class Daemon:
 
         Returns:
             OK; FORCED when runs were still in hand at the end of the grace time; CONFIGURATION when a launcher can
-            never work; LOCKED when another daemon has what it needs; FAILED when it cannot start for a reason nobody foresaw.
+            never work; LOCKED when another daemon has what it needs; FAILED when it cannot start for another reason.
         """
         self._signals.install()
         try:

@@ -1,0 +1,221 @@
+"""The launcher that a schedule sets off, in its two forms: it runs a processor, or asks a polling bean for seeds."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from iocflow.launch.contract import Launch, Launchable, Overlap, Poller
+from iocflow.launch.counters import Count
+from iocflow.launch.duration import duration_text
+from iocflow.launch.errors import LauncherError
+from iocflow.launch.launcher import BaseLauncher, Host
+from iocflow.launch.pool import Progress, Task
+from iocflow.launch.snapshot import LauncherState
+from iocflow.schedule.timer import Timer
+from iocflow.schedule.timing import Every, Timing
+
+__all__ = ["Late", "PollingLauncher", "PollingOptions"]
+
+logger = logging.getLogger("iocflow.schedule")
+
+LATE_AFTER = timedelta(seconds=30)
+"""How long after its moment (and its jitter) a tick may begin before it counts as late."""
+LONGEST_JITTER = timedelta(days=1)
+
+
+class Late(StrEnum):
+    """What becomes of a tick that begins long after its moment: the machine slept, the clock was set, the pool was full.
+
+    Attributes:
+        RUN_ONCE: It runs; of several that were passed over, only the last one does.
+        SKIP: It is dropped and counted.
+    """
+
+    RUN_ONCE = "run-once"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True)
+class PollingOptions:
+    """How a scheduled launcher deals with time.
+
+    Attributes:
+        jitter: Up to how much later than its moment a tick is queued, anew at random for each; it does not add up.
+    """
+
+    late: Late = Late.RUN_ONCE
+    overlap: Overlap = Overlap.SKIP
+    jitter: timedelta = timedelta()
+
+    def check(self, timing: Timing) -> None:
+        """Refuse what cannot be meant.
+
+        Raises:
+            LauncherError: The jitter is negative, above a day, or not below the interval; overlaps are to be allowed.
+        """
+        most = timing.step if isinstance(timing, Every) else LONGEST_JITTER
+        if not timedelta() <= self.jitter < most:
+            raise LauncherError(
+                f"a jitter lies between nothing and {duration_text(most)} here, which it does not reach"
+            )
+        if self.overlap is Overlap.ALLOW:
+            raise LauncherError("two ticks of one launcher never run at once; write overlap: skip, or queue-one")
+
+
+class PollingLauncher(BaseLauncher):
+    """Fires by a timing; a tick starts one run, or, with a poller, one for each seed that this yields.
+
+    A tick takes one thread of the pool from its beginning to its end, also when it starts several runs: they run one
+    after the other, so that the poller's cursor moves exactly when a run has ended.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        timing: Timing,
+        processor: Launchable,
+        *,
+        poll: Poller | None = None,
+        options: PollingOptions | None = None,
+    ) -> None:
+        """Take the parts.
+
+        Raises:
+            LauncherError: The options do not fit the timing.
+        """
+        super().__init__(name, kind, timing.text, processor)
+        self.timing = timing
+        self._poller = poll
+        self._options = options or PollingOptions()
+        self._options.check(timing)
+        self._changed = threading.Condition()
+        self._ticking = False
+        self._waiting: datetime | None = None
+        self._stopping = False
+        self._timer: Timer | None = None
+
+    @property
+    def next_firing(self) -> datetime | None:
+        """When it fires next, UTC; the jitter comes on top."""
+        return self._timer.next_firing(self.name) if self._timer else None
+
+    def start(self, host: Host) -> None:
+        """Have the timer call from now on."""
+        self._lent = host
+        timer = host.service(Timer)
+        now = host.clock.now()
+        timing = self.timing.starting(now)
+        if timing.after(now - timedelta(microseconds=1)) is None:
+            # Nothing tells whether an earlier daemon fired it, and firing it at every restart would be worse.
+            logger.warning("launcher %s: %s has passed and is not made up for", self.name, timing.text)
+            host.counters(self.name).add(Count.MISSED)
+        timer.add(self.name, timing, now, self._fire, self._options.jitter)
+        self._timer = timer
+        self._become(LauncherState.RUNNING)
+        self.heartbeat()
+
+    def heartbeat(self) -> None:
+        """Notice that there is nothing more to wait for."""
+        if self.next_firing is None and not self._stopping:
+            self._become(LauncherState.FINISHED, self._trouble)
+
+    def stop(self) -> None:
+        """Start no more ticks, and no more runs of the tick in hand."""
+        with self._changed:
+            self._stopping = True
+            self._waiting = None
+
+    def finish(self, deadline: float) -> bool:
+        """Wait for the tick in hand; there is nothing to release, since its cursor has not moved."""
+        clock = self._host.clock
+        with self._changed:
+            done = self._changed.wait_for(lambda: not self._ticking, max(deadline - clock.monotonic(), 0.0))
+        self._become(LauncherState.STOPPED, self._trouble)
+        return done
+
+    def _fire(self, moment: datetime, passed_over: int) -> None:
+        """Queue a tick; the timer's thread calls this."""
+        if passed_over:
+            self._count(Count.MISSED, "%d earlier firings were passed over", passed_over, number=passed_over)
+        with self._changed:
+            if self._stopping:
+                return
+            busy = self._ticking
+            self._ticking = True
+            kept = busy and self._options.overlap is Overlap.QUEUE_ONE and self._waiting is None
+            if kept:
+                self._waiting = moment
+        if not busy:
+            self._submit(moment)
+        elif not kept:
+            self._count(
+                Count.SKIPPED_OVERLAP, "the tick of %s is dropped, an earlier one is in hand", moment.isoformat()
+            )
+
+    def _submit(self, moment: datetime) -> None:
+        self._host.pool.submit(
+            Task(self.name, self.processor.name, lambda progress: self._run(moment, progress), self._next)
+        )
+
+    def _run(self, moment: datetime, progress: Progress) -> None:
+        try:
+            if self._in_time(moment):
+                self._tick(moment, progress)
+                self._become(self._state)
+        except Exception as error:
+            logger.exception("launcher %s: the poll failed", self.name, extra={"launcher": self.name})
+            self.counters.add(Count.ERRORS)
+            self._become(self._state, f"the last poll failed: {type(error).__qualname__}")
+        finally:
+            self._next()
+
+    def _next(self) -> None:
+        """Queue the tick that waits, if there is one."""
+        with self._changed:
+            moment, self._waiting = self._waiting, None
+            self._ticking = moment is not None
+            self._changed.notify_all()
+        if moment is not None:
+            self._submit(moment)
+
+    def _in_time(self, moment: datetime) -> bool:
+        """Return whether a tick that begins now may run, and count it if it is late."""
+        late = self._host.clock.now() - moment
+        if late <= LATE_AFTER + self._options.jitter:
+            return True
+        if self._options.late is Late.SKIP:
+            self._count(Count.MISSED, "the tick of %s is dropped, it is %s late", moment.isoformat(), late)
+            return False
+        self._count(Count.LATE, "the tick of %s runs %s late", moment.isoformat(), late)
+        return True
+
+    def _tick(self, moment: datetime, progress: Progress) -> None:
+        if self._poller is None:
+            key = f"{self.name}@{moment.isoformat()}"
+            self._host.perform(Launch(self.processor, self.name, scheduled_for=moment, idempotency_key=key), progress)
+            return
+        found = 0
+        with ExitStack() as closing:
+            seeds: Iterator[Any] = iter(self._poller.poll())
+            if hasattr(seeds, "close"):
+                closing.callback(seeds.close)
+            for seed in seeds:
+                if self._stopping:
+                    break
+                found += 1
+                self._host.perform(Launch(self.processor, self.name, seed, scheduled_for=moment), progress)
+        if not found:
+            self.counters.add(Count.NOTHING_FOUND)
+            logger.debug("launcher %s: nothing found", self.name, extra={"launcher": self.name})
+
+    def _count(self, count: Count, message: str, *args: object, number: int = 1) -> None:
+        self.counters.add(count, number)
+        logger.warning(f"launcher %s: {message}", self.name, *args, extra={"launcher": self.name})

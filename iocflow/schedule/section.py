@@ -1,0 +1,179 @@
+"""The scheduled launchers of a container file: `every:`, `cron:`, `at:`, `calendar:`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Any
+
+from iocflow.launch.contract import Overlap, Poller
+from iocflow.launch.errors import LauncherError
+from iocflow.launch.launcher import Launcher
+from iocflow.launch.section import DURATION_SCHEMA, LauncherEntry
+from iocflow.schedule.polling import Late, PollingLauncher, PollingOptions
+from iocflow.schedule.timing import ANCHOR, At, Calendar, Cron, Dst, Every, Timing, time_zone
+from iocflow.wiring import Scope, Table, Wired
+
+__all__ = ["ScheduleReader"]
+
+_STRING = {"type": "string"}
+_COMMON: dict[str, Any] = {
+    "poll": _STRING,
+    "jitter": DURATION_SCHEMA,
+    "late": {"enum": ["run-once", "skip"]},
+    "overlap": {"enum": ["skip", "queue-one"]},
+}
+_STEP = ("years", "months", "weeks", "days")
+_TIME = {"hour": 23, "minute": 59, "second": 59}
+_DST = {"enum": ["once", "twice"]}
+_CALENDAR: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        **{unit: {"type": "integer", "minimum": 0} for unit in _STEP},
+        **{unit: {"type": "integer", "minimum": 0, "maximum": most} for unit, most in _TIME.items()},
+        "start": {"type": "string", "format": "date"},
+    },
+    "additionalProperties": False,
+}
+_KEYS: dict[str, dict[str, Any]] = {
+    "every": {"every": DURATION_SCHEMA},
+    "cron": {"cron": _STRING, "timezone": _STRING, "dst": _DST},
+    "at": {"at": _STRING, "timezone": _STRING},
+    "calendar": {"calendar": _CALENDAR, "timezone": _STRING, "dst": _DST},
+}
+
+
+class ScheduleReader:
+    """Reads every kind of scheduled launcher; they differ in the timing only."""
+
+    def schema(self, kind: str) -> dict[str, Any]:
+        """Return the JSON Schemas of the keys of a launcher of that kind."""
+        return {**_KEYS[kind], **_COMMON}
+
+    def read(self, entry: LauncherEntry, scope: Scope) -> Callable[[Wired], Launcher] | None:
+        """Check a launcher; return its builder, None when it is wrong."""
+        reading = _Reading(entry, scope)
+        scope.unknown_keys(entry.table, ("processor", *self.schema(entry.kind)), f"launcher {entry.name}")
+        poll = reading.poll()
+        timing = reading.timing()
+        options = reading.options(timing)
+        if reading.failed or timing is None or options is None:
+            return None
+        return lambda wired: PollingLauncher(
+            entry.name,
+            entry.kind,
+            timing,
+            wired[entry.processor],
+            poll=wired[poll] if poll else None,
+            options=options,
+        )
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The reading of one launcher."""
+
+    entry: LauncherEntry
+    scope: Scope
+    failed: bool = False
+
+    def poll(self) -> str | None:
+        """Return the id of the polling bean."""
+        node = self.entry.table.entries.get("poll")
+        if node is None:
+            return None
+        found = self.scope.reference(node, Poller, f"poll of launcher {self.entry.name}")
+        self.failed |= found is None
+        return found
+
+    def timing(self) -> Timing | None:
+        """Return the timing, None when it is wrong."""
+        makers: Mapping[str, Callable[[], Timing | None]] = {
+            "every": self._every,
+            "cron": self._cron,
+            "at": self._at,
+            "calendar": self._calendar,
+        }
+        return self._tried(self.entry.kind, makers[self.entry.kind])
+
+    def options(self, timing: Timing | None) -> PollingOptions | None:
+        """Return the options, None when they are wrong or do not fit the timing."""
+        late = self._value("late", Late, Late.RUN_ONCE)
+        overlap = self._value("overlap", Overlap, Overlap.SKIP)
+        jitter = self._value("jitter", timedelta, timedelta())
+        if late is None or overlap is None or jitter is None:
+            return None
+        options = PollingOptions(late, overlap, jitter)
+        if timing is not None:
+            self._tried("overlap" if overlap is Overlap.ALLOW else "jitter", lambda: options.check(timing))
+        return options
+
+    def _value(self, key: str, annotation: Any, default: Any) -> Any:
+        return self._in(self.entry.table, key, annotation, default)
+
+    def _in(self, table: Table, key: str, annotation: Any, default: Any = None) -> Any:
+        node = table.entries.get(key)
+        if node is None:
+            return default
+        value = self.scope.coerce(node, annotation, f"{key} of launcher {self.entry.name}")
+        self.failed |= value is None
+        return value
+
+    def _tried(self, key: str, make: Callable[[], Timing | None]) -> Timing | None:
+        """Return what `make` returns; what it refuses is noted at the value of `key`."""
+        try:
+            return make()
+        except LauncherError as error:
+            place = self.entry.table.entries[key].place
+            self.scope.findings.error(place, f"{key} of launcher {self.entry.name}: {error}")
+            self.failed = True
+            return None
+
+    def _zone(self) -> tzinfo | None:
+        name = self._value("timezone", str, "UTC")
+        zones: list[tzinfo] = []
+        if name is not None and name != "UTC":
+            self._tried("timezone", lambda: zones.append(time_zone(name)))
+            return zones[0] if zones else None
+        return UTC if name else None
+
+    def _every(self) -> Timing | None:
+        step = self._value("every", timedelta, None)
+        return None if step is None else Every(step)
+
+    def _cron(self) -> Timing | None:
+        expression, zone, dst = self._value("cron", str, None), self._zone(), self._value("dst", Dst, Dst.ONCE)
+        return None if expression is None or dst is None else Cron(expression, zone or UTC, dst)
+
+    def _at(self) -> Timing | None:
+        shown, zone = self._value("at", datetime, None), self._zone()
+        return None if shown is None or zone is None else At.written(shown, zone)
+
+    def _calendar(self) -> Timing | None:
+        table = self.entry.table.entries["calendar"]
+        name = f"the calendar of launcher {self.entry.name}"
+        if not isinstance(table, Table):
+            self.scope.findings.error(table.place, f"{name} is no mapping", "write calendar: {days: 1, hour: 6}")
+            self.failed = True
+            return None
+        self.scope.unknown_keys(table, (*_STEP, *_TIME, "start"), name)
+        step = [self._in(table, unit, int, 0) for unit in _STEP]
+        clock = [self._in(table, unit, int, 0) for unit in _TIME]
+        start, zone, dst = self._in(table, "start", date, ANCHOR), self._zone(), self._value("dst", Dst, Dst.ONCE)
+        if self.failed:
+            return None
+        years, months, weeks, days = step
+        return Calendar((years, months, weeks, days), time_of_day(*clock), start=start, zone=zone or UTC, dst=dst)
+
+
+def time_of_day(hour: int, minute: int, second: int) -> time:
+    """Return the time of the day.
+
+    Raises:
+        LauncherError: There is no such time.
+    """
+    try:
+        return time(hour, minute, second)
+    except ValueError as error:
+        raise LauncherError(f"{error}; write hour: 0 to 23, minute: and second: 0 to 59") from None
