@@ -41,7 +41,8 @@ class Activity(ABC, Generic[C_contra]):
         """Do the work on `context`; `async def` is as good.
 
         Called once an attempt. Return None to keep the context, a context to go on with that one, or a `str` as a named
-        result that an exclusive choice routes by. Raising an `Exception` means that the activity failed: handlers decide.
+        result that an exclusive choice routes by. Raising an `Exception` means that the activity failed: handlers
+        decide.
         """
 
 
@@ -93,7 +94,8 @@ def activity(
         what: An activity, a processor, or a function `(context, **collaborators)`.
         name: Its name in the trail.
         on_error: Handlers, asked before the activity's own `error_handler`.
-        time_limit: Seconds an attempt may take. An awaitable is cancelled then; other code sees `context.step.remaining()`.
+        time_limit: Seconds an attempt may take. An awaitable is cancelled then; other code sees
+            `context.step.remaining()`.
         args: The function's collaborators.
     """
     if not isinstance(what, Activity):
@@ -101,7 +103,9 @@ def activity(
             raise TypeError(f"{what!r} is no activity: subclass Activity, or wire a function that takes the context")
         what = FunctionActivity(what, args)
     elif args:
-        raise TypeError(f"args are for functions; {what.name} is an activity, whose constructor takes its collaborators")
+        raise TypeError(
+            f"args are for functions; {what.name} is an activity, whose constructor takes its collaborators"
+        )
     if time_limit is not None and time_limit <= 0:
         raise ValueError(f"time_limit of {name or what.name} must be more than 0 seconds, not {time_limit}")
     own = () if what.error_handler is None else as_handlers(what.error_handler)

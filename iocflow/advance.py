@@ -47,7 +47,13 @@ def _command(plan: Plan, position: Position) -> Command:
     bind = [(one["p"], one["i"]) for one in position["stack"] if one.get("fresh")]
     path = frame["path"].rstrip("/")
     if state == "fork":
-        return {"do": "fork", "p": frame["p"], "path": path, "bind": bind, "children": _children(plan, frame, processor)}
+        return {
+            "do": "fork",
+            "p": frame["p"],
+            "path": path,
+            "bind": bind,
+            "children": _children(plan, frame, processor),
+        }
     mode = cast(Mode, state)
     command: Command = {"do": "run", "mode": mode, "p": frame["p"], "path": path, "attempt": frame["n"], "bind": bind}
     if state == "join":
@@ -160,10 +166,10 @@ class _Move:
             frame.pop("whole", None)
             self.begin(frame, 0)
         else:
-            self.leave(frame, end)
+            self.leave(end)
 
-    def leave(self, frame: Frame, end: End) -> None:
-        """Take the frame off the stack and tell the one below, whose step it was."""
+    def leave(self, end: End) -> None:
+        """Take the innermost frame off the stack and tell the one below, whose step it was."""
         self.stack.pop()
         if not self.stack:
             self.position["end"] = end
@@ -210,7 +216,9 @@ class _Move:
         step = self.step(frame)
         if frame["used"] > limit:
             frame["n"] -= 1
-            error = record_of(StepLimitError, f"{frame['path']}{step['name']}: more than {limit} attempts; see max_steps")
+            error = record_of(
+                StepLimitError, f"{frame['path']}{step['name']}: more than {limit} attempts; see max_steps"
+            )
             self.give_up(frame, error, raises=not self.of(frame)["handlers"], row=frame["n"] > 0)
         elif step["do"] == "activity":
             frame["state"] = "execute"
@@ -246,7 +254,9 @@ class _Move:
             error, decision = reply["error"], "raise"
         if "whole" in frame:
             stopped = decision == "stop"
-            self.close(frame, "STOPPED" if stopped else "FAILED", None if stopped else error, raises=decision == "raise")
+            self.close(
+                frame, "STOPPED" if stopped else "FAILED", None if stopped else error, raises=decision == "raise"
+            )
         elif decision == "retry" and reply.get("delay"):
             frame |= {"state": "sleep", "delay": reply["delay"]}
         elif decision == "retry":
@@ -290,7 +300,7 @@ class _Move:
         if "solo" not in frame and frame["at"] + 1 < len(steps_of(frame, self.of(frame))):
             self.begin(frame, frame["at"] + 1)
         elif "closing" in frame:
-            self.leave(frame, frame["closing"])
+            self.leave(frame["closing"])
         else:
             self.close(frame, "COMPLETED")
 
@@ -322,7 +332,10 @@ class _Move:
             self.follow(frame)
         elif self.of(frame)["kind"] == "each" and "solo" not in frame:
             frame["lost"] = [*frame["lost"], frame["i"]]
-            frame["ends"] = [*frame.get("ends", []), {"outcome": "FAILED", "error": error, "raises": raises, "last": None}]
+            frame["ends"] = [
+                *frame.get("ends", []),
+                {"outcome": "FAILED", "error": error, "raises": raises, "last": None},
+            ]
             if len(frame["lost"]) <= self.allowed(frame):
                 self.collect(frame)
             else:
@@ -331,7 +344,9 @@ class _Move:
         else:
             self.close(frame, "FAILED", error, raises=raises)
 
-    def row(self, frame: Frame, outcome: Literal["DONE", "HANDLED", "STOPPED", "FAILED"], error: ErrorRecord | None = None) -> None:
+    def row(
+        self, frame: Frame, outcome: Literal["DONE", "HANDLED", "STOPPED", "FAILED"], error: ErrorRecord | None = None
+    ) -> None:
         """Add a row to the trail for the current step."""
         path = frame["path"] + self.step(frame)["name"]
         self.position["ended"].append(
@@ -390,5 +405,7 @@ class _Move:
     def group(self, frame: Frame, errors: list[ErrorRecord]) -> ErrorRecord:
         """Return the one error of several branches or items."""
         parts = "branches" if self.of(frame)["kind"] == "split" else "items"
-        record = record_of(ExceptionGroup, f"{len(errors)} of the {parts} of {frame['path'].rstrip('/') or frame['p']} failed")
+        record = record_of(
+            ExceptionGroup, f"{len(errors)} of the {parts} of {frame['path'].rstrip('/') or frame['p']} failed"
+        )
         return {**record, "errors": errors, "logged": all(error["logged"] for error in errors)}

@@ -8,6 +8,7 @@ import decimal
 import enum
 import math
 import pathlib
+import textwrap
 import types
 import typing
 import uuid
@@ -22,8 +23,9 @@ __all__ = ["coerce"]
 def coerce(value: Any, wanted: Any, where: str) -> Any:
     """Return `value` as `wanted`, an annotation; what fits already is returned as it is.
 
-    A mapping becomes a dataclass (or whatever offers `model_validate`), text becomes a number, date, enum member, path or
-    UUID, a number becomes a `Decimal` by its shortest text. `where` is the name of the field, as in `seed.rate_drop`.
+    A mapping becomes a dataclass (or whatever offers `model_validate`), text becomes a number, date, enum member,
+    path or UUID, a number becomes a `Decimal` by its shortest text. `where` is the name of the field, as in
+    `seed.rate_drop`.
 
     Raises:
         SeedError: The value does not fit; the message begins with the field.
@@ -48,7 +50,7 @@ def coerce(value: Any, wanted: Any, where: str) -> Any:
 
 def _misfit(value: Any, wanted: str, where: str, cause: Exception | None = None) -> typing.NoReturn:
     shown = repr(value)
-    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    shown = textwrap.shorten(shown, 80, placeholder="…")
     raise SeedError(f"{where}: {shown} is not {wanted}") from cause
 
 
@@ -62,7 +64,9 @@ def _alternative(value: Any, choices: Sequence[Any], where: str) -> Any:
         except SeedError as error:
             reasons.append(error)
     real = [reason for choice, reason in zip(choices, reasons, strict=True) if choice is not types.NoneType]
-    raise real[0] if len(real) == 1 else SeedError(f"{where}: {value!r} fits none of {', '.join(map(_called, choices))}")
+    raise (
+        real[0] if len(real) == 1 else SeedError(f"{where}: {value!r} fits none of {', '.join(map(_called, choices))}")
+    )
 
 
 def _called(wanted: Any) -> str:

@@ -86,11 +86,14 @@ class ProcessContext:
         stop_reason: The reason that was given.
     """
 
+    # Slots, so that the engine's two marks are no fields: they are not in `vars`, and quick to set and to read.
+    __slots__ = ("__dict__", "__weakref__", "_asked", "_lender")
+    _asked: Asked | None
+    _lender: Lender | None
+
     seed_data: Any
     stopped: bool = False
     stop_reason: str = ""
-    _asked: Asked | None = None
-    _lender: Lender | None = None
 
     def set_seed_data(self, seed_data: Any) -> None:
         """Set the data that starts the run, fitted to the annotation of `seed_data`.
@@ -133,12 +136,13 @@ class ProcessContext:
         Override it to share what is costly to copy and only read.
         """
         twin = type(self).__new__(type(self))
-        lent = ("_asked", "_lender", *without)
-        vars(twin).update(copy.deepcopy({name: value for name, value in vars(self).items() if name not in lent}))
+        vars(twin).update(copy.deepcopy({name: value for name, value in vars(self).items() if name not in without}))
         return twin
 
     def __getattr__(self, name: str) -> Any:
         """Tell an annotated field that is not set from one that does not exist."""
+        if name in ("_asked", "_lender"):
+            return None
         if not name.startswith("_") and any(name in inspect.get_annotations(base) for base in type(self).__mro__):
             at = self.step.activity
             read = f"{at} read it" if at else "read"

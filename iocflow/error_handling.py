@@ -91,8 +91,8 @@ class ErrorHandler(ABC):
     def handle_error(self, context: Any, error: Exception) -> Decision | None:
         """Return a decision; called with the context as the failed attempt left it.
 
-        `context.step.attempt` tells which attempt failed. None means CONTINUE for an activity's own handler and FAIL for
-        a processor's default one. What it raises ends the run FAILED, with `error` as its cause.
+        `context.step.attempt` tells which attempt failed. None means CONTINUE for an activity's own handler and FAIL
+        for a processor's default one. What it raises ends the run FAILED, with `error` as its cause.
         """
 
 

@@ -20,7 +20,8 @@ C = TypeVar("C", bound=ProcessContext)
 class ExclusiveChoiceProcessor(Processor[C]):
     """Runs one activity, then the one that its named result, or else `context.next_activity`, picks, until `end`.
 
-    A route for the named result beats `next_activity`; with neither, and after a handled failure, the `else` route applies.
+    A route for the named result beats `next_activity`; with neither, and after a handled failure, the `else` route
+    applies.
     """
 
     def __init__(
@@ -32,8 +33,9 @@ class ExclusiveChoiceProcessor(Processor[C]):
         """Take the graph and the activities by name.
 
         Args:
-            routes: For each activity its routes, from named result to the next activity's name; the first key starts. A bare
-                name is a map that has only `else`. `end` ends the processor; `else` is needed in every map.
+            routes: For each activity its routes, from named result to the next activity's name; the first key
+                starts. A bare name is a map that has only `else`. `end` ends the processor; `else` is needed in
+                every map.
             steps: The activity for every key of `routes`.
             options: See `Options`.
 
@@ -66,4 +68,6 @@ def _check(routes: Mapping[str, Mapping[str, str]], steps: Mapping[str, object])
             raise UnknownActivityError(f"routes of {name!r}: `else` is missing; `else: end` ends the processor")
         for result, target in targets.items():
             if target not in routes and target != "end":
-                raise UnknownActivityError(f"route {name} -> {result}: {target!r} has no routes (known: {', '.join(routes)})")
+                raise UnknownActivityError(
+                    f"route {name} -> {result}: {target!r} has no routes (known: {', '.join(routes)})"
+                )

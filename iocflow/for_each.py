@@ -29,8 +29,9 @@ class _Kept:
 class ForEachProcessor(Processor[C]):
     """Runs its body for every item of a field, which is a sequence and is counted once.
 
-    In order, the items share the context. In parallel, each gets a fork without the items' field; what the forks changed is
-    joined as after a split. An item that fails, after its handlers, makes the whole fail, unless so many `may_fail`.
+    In order, the items share the context. In parallel, each gets a fork without the items' field; what the forks
+    changed is joined as after a split. An item that fails, after its handlers, makes the whole fail, unless so many
+    `may_fail`.
     """
 
     def __init__(
@@ -130,5 +131,7 @@ class ForEachProcessor(Processor[C]):
     def _all(self, context: C) -> Sequence[Any]:
         items = getattr(context, self.items)
         if not isinstance(items, Sequence) or isinstance(items, str | bytes):
-            raise TypeError(f"{self.name}: context.{self.items} is a {type(items).__name__}; for-each wants a list or tuple")
+            raise TypeError(
+                f"{self.name}: context.{self.items} is a {type(items).__name__}; for-each wants a list or tuple"
+            )
         return items

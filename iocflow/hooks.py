@@ -22,6 +22,6 @@ class Interceptor(Protocol):
     ) -> ProcessContext | str | None:
         """Call `proceed` and return what it returned, or something in its place.
 
-        `proceed` runs the activity (and awaits it); not calling it skips the activity. What this raises is the attempt's
-        error.
+        `proceed` runs the activity (and awaits it); not calling it skips the activity. What this raises is the
+        attempt's error.
         """

@@ -19,7 +19,7 @@ from iocflow.advance import advance
 from iocflow.async_runner import AsyncRunner
 from iocflow.context import Asked, ProcessContext, StepInfo
 from iocflow.error_handling import PASS, Decision, HandlesErrors, class_names
-from iocflow.errors import ErrorRecord, IocflowError, RecordedError, UnknownActivityError, qualified, record_of
+from iocflow.errors import ErrorRecord, RecordedError, UnknownActivityError, qualified, record_of
 from iocflow.hooks import Interceptor, RunObserver
 from iocflow.plan import Command, End, Plan, Position, Reply, steps_of
 from iocflow.run import (
@@ -29,7 +29,7 @@ from iocflow.run import (
     StepFinished,
     StepOutcome,
     StepStarted,
-    current_step,
+    current_of_thread,
 )
 
 __all__ = ["Composite", "InlineLoop", "Parts", "settle", "take_asked"]
@@ -96,7 +96,7 @@ class InlineLoop:
     def drive(self, position: Position, reply: Reply | None = None) -> End:
         """Go on from `position`, with the reply to its command if that was run already, to the end."""
         self.context._lender = self
-        current_step.set(self)
+        current_of_thread().lender = self
         while True:
             command, position = advance(self.plan, position, reply)
             for row in position["ended"]:
@@ -108,7 +108,9 @@ class InlineLoop:
     def failed(self, error: Exception) -> ErrorRecord:
         """Return `error` as plain data, and keep it alive for handlers and the run."""
         cause = error.__cause__
-        record = record_of(type(error), str(error), f"{qualified(type(cause))}: {cause}" if cause else "", next(self._refs))
+        record = record_of(
+            type(error), str(error), f"{qualified(type(cause))}: {cause}" if cause else "", next(self._refs)
+        )
         if isinstance(error, RecordedError):
             record["type"], record["names"] = error.type, list(class_names(error))
         self._live[record["ref"]] = error
@@ -201,7 +203,13 @@ class InlineLoop:
         self._failed_attempt(command, error, decision.kind)
         stop = self._stops(take_asked(context))
         logged = record["logged"]
-        return {"decision": decision.kind, "delay": decision.delay, "goto": decision.activity, "logged": logged, "stop": stop}
+        return {
+            "decision": decision.kind,
+            "delay": decision.delay,
+            "goto": decision.activity,
+            "logged": logged,
+            "stop": stop,
+        }
 
     def _decide(self, command: Command, error: Exception) -> Decision:
         for chain, none in ((command["own"], Decision("continue")), (command["default"], Decision("fail"))):

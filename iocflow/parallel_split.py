@@ -27,8 +27,8 @@ class ParallelSplitProcessor(Processor[C]):
     """Runs its branches in threads, each on `context.fork()`, and joins what they changed.
 
     All branches finish. Those that did not fail are joined; then any that failed makes the split fail, always with an
-    `ExceptionGroup`. The default join takes the fields that a branch changed; two branches that changed one field differently
-    are a `JoinConflictError`.
+    `ExceptionGroup`. The default join takes the fields that a branch changed; two branches that changed one field
+    differently are a `JoinConflictError`.
     """
 
     parallel = 0
@@ -78,7 +78,7 @@ def _branch(name: str, steps: StepLike[C] | Sequence[StepLike[C]], factory: Any)
 
 
 def changes(context: ProcessContext, before: Mapping[str, Any], fork: ProcessContext) -> dict[str, Any]:
-    """Return the fields of `fork` that were bound anew since it had `before`, or that are unequal to those of `context`."""
+    """Return the fields of `fork` that were bound anew since it had `before`, or differ from those of `context`."""
     original = vars(context)
     return {
         name: value
@@ -100,7 +100,9 @@ def merge(context: ProcessContext, changed: Mapping[str, Mapping[str, Any]]) -> 
         for name, value in fields.items():
             first, other = merged.setdefault(name, (part, value))
             if first != part and _differ(other, value, unknown=other is not value):
-                raise JoinConflictError(f"{first} and {part} changed {name!r} differently; wire a joiner, or use two fields")
+                raise JoinConflictError(
+                    f"{first} and {part} changed {name!r} differently; wire a joiner, or use two fields"
+                )
     for name, (_, value) in merged.items():
         setattr(context, name, value)
 

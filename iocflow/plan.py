@@ -1,7 +1,8 @@
 """A processor as plain data: what `advance` and every engine work on.
 
-A *plan* lists processors by id, each with its steps. A *position* is one thread of control in a plan: a stack of frames,
-the innermost last. A *command* tells an engine what to do next, and a *reply* what became of it. All are JSON-able.
+A *plan* lists processors by id, each with its steps. A *position* is one thread of control in a plan: a stack of
+frames, the innermost last. A *command* tells an engine what to do next, and a *reply* what became of it. All are
+JSON-able.
 """
 
 from __future__ import annotations
@@ -12,7 +13,20 @@ from typing import Any, Literal, TypedDict
 
 from iocflow.errors import ErrorRecord
 
-__all__ = ["Command", "End", "Ended", "Frame", "Mode", "Plan", "Position", "ProcessorPlan", "Reply", "StepPlan", "plan_hash", "steps_of"]
+__all__ = [
+    "Command",
+    "End",
+    "Ended",
+    "Frame",
+    "Mode",
+    "Plan",
+    "Position",
+    "ProcessorPlan",
+    "Reply",
+    "StepPlan",
+    "plan_hash",
+    "steps_of",
+]
 
 
 class StepPlan(TypedDict):
@@ -60,10 +74,11 @@ class End(TypedDict):
 class Frame(TypedDict, total=False):
     """One processor under way.
 
-    `at` is the current step's index, in `finally` when `closing` is set; `seq` counts the steps begun, `n` the attempts of
-    this one, `used` the attempts against `max`. A `solo` frame is a branch or a parallel item: one step of a processor.
-    `whole` says that the error is the frame's own (seeding, forking, joining), not a step's. `i`, `count` and `lost` are
-    the item, the number of items and the indices of those that failed; `fresh` asks for the item to be bound.
+    `at` is the current step's index, in `finally` when `closing` is set; `seq` counts the steps begun, `n` the
+    attempts of this one, `used` the attempts against `max`. A `solo` frame is a branch or a parallel item: one step
+    of a processor. `whole` says that the error is the frame's own (seeding, forking, joining), not a step's. `i`,
+    `count` and `lost` are the item, the number of items and the indices of those that failed; `fresh` asks for the
+    item to be bound.
     """
 
     p: str

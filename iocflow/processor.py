@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import time
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from threading import get_ident
+from time import time as _now
 from typing import Any, Generic, Required, TypedDict, TypeVar, Unpack
 
 from iocflow.activity import Activity, BoundActivity, FunctionActivity, Result, StepLike, bound, kebab_case
@@ -21,11 +22,14 @@ from iocflow.errors import UnsupportedActivityError
 from iocflow.hooks import Interceptor, RunObserver
 from iocflow.inline_loop import InlineLoop, Parts, settle, take_asked, tell
 from iocflow.plan import End, Plan, Position, ProcessorPlan, Reply, StepPlan, plan_hash
-from iocflow.run import Outcome, Run, RunFinished, RunStarted, current_step
+from iocflow.run import Outcome, Run, RunFinished, RunStarted, current, current_of_thread
 
 __all__ = ["Compiler", "Options", "Processor"]
 
 C = TypeVar("C", bound=ProcessContext)
+
+# Looked up once: each costs as much as a short activity.
+_current, _COMPLETED = current.get, Outcome.COMPLETED
 
 
 class Options(TypedDict, Generic[C], total=False):
@@ -77,12 +81,14 @@ class Processor(Activity[C], Generic[C]):
         self.steps = steps
         self.finally_ = tuple(map(bound, options.get("finally_", ())))
         self.handlers = as_handlers(options.get("on_error"))
-        self.context_factory = context
+        self._make_context = context
         self.context_type: type = context if isinstance(context, type) else ProcessContext
         self._runner = options.get("async_runner")
         for step in (*self.steps, *self.finally_):
             if not self.supports(step.activity):
-                raise UnsupportedActivityError(f"{self.name} does not support {step.name} ({type(step.activity).__name__})")
+                raise UnsupportedActivityError(
+                    f"{self.name} does not support {step.name} ({type(step.activity).__name__})"
+                )
         compiler = Compiler(self)
         self.plan, self._parts = compiler.plan, compiler.parts
         self.hooked(options.get("observers", ()), options.get("interceptors", ()))
@@ -102,7 +108,8 @@ class Processor(Activity[C], Generic[C]):
 
     def execute(self, context: C) -> Result:
         """Run on a context that is there already, as a part of another run; raises what makes it fail."""
-        run = Run(self.name, context, began=time.time())
+        run: Run[C] = Run()
+        run.of, run.context, run.ticks = self, context, [_now()]
         self._drive(run, start(self.plan))
         return run.raise_for_error().context
 
@@ -114,7 +121,12 @@ class Processor(Activity[C], Generic[C]):
         Raises:
             Exception: The activity's own error, when there is no handler at all; a handler's, when that raised.
         """
-        run = self._run(self.context_factory(), seed_data)
+        run: Run[C] = Run()
+        run.of, run.context, run.ticks = self, self._make_context(), [_now()]
+        if seed_data is None and self._calls is not None:
+            self._run_plain(run)
+        else:
+            self._drive(run, start(self.plan, seeded=seed_data is not None), seed=seed_data)
         if run.raises:
             run.raise_for_error()
         return run
@@ -139,49 +151,46 @@ class Processor(Activity[C], Generic[C]):
             scheduled_for: The time that a schedule meant, for `context.step.scheduled_for`.
             idempotency_key: What the keys of the steps begin with, when the launcher knows better than the run's id.
         """
-        return self._run(self.context_factory(), seed_data, run_id, scheduled_for, idempotency_key)
+        run: Run[C] = Run()
+        run.of, run.context, run.ticks = self, self._make_context(), [_now()]
+        run.id, run.scheduled_for, run.idempotency_key = run_id or run.id, scheduled_for, idempotency_key
+        return self._drive(run, start(self.plan, seeded=seed_data is not None), seed=seed_data)
 
     def hooked(
-        self, observers: Iterable[RunObserver], interceptors: Iterable[Interceptor], async_runner: AsyncRunner | None = None
+        self,
+        observers: Iterable[RunObserver],
+        interceptors: Iterable[Interceptor],
+        async_runner: AsyncRunner | None = None,
     ) -> None:
         """Add an application's hooks, outside the processor's own, and its runner; called before the first run."""
         self._parts.observers = (*observers, *self._parts.observers)
         self._parts.interceptors = (*interceptors, *self._parts.interceptors)
         self._runner = self._runner or async_runner
-        self._calls, self._names = self._plain()
+        self._calls, self.names = self._plain()
 
     # The inline engine.
 
-    def _run(
-        self, context: C, seed: Any, run_id: str = "", scheduled_for: datetime | None = None, key: str = ""
-    ) -> Run[C]:
-        """Run on `context`; a plain sequence needs no engine until something other than a success happens."""
-        now = time.time
-        run: Run[C] = Run(self.name, context, self._names, now())
-        if run_id or scheduled_for or key:
-            run.id, run.scheduled_for, run.idempotency_key = run_id or run.id, scheduled_for, key
-        if self._runner is not None:
-            self._runner.refuse_own_thread()
-        if self._calls is None or seed is not None:
-            return self._drive(run, start(self.plan, seeded=seed is not None), seed=seed)
-        context._lender = run
-        token = current_step.set(run)
-        tick = run.ticks.append
+    def _run_plain(self, run: Run[C]) -> None:
+        """Run a plain sequence, which needs no engine until something other than a success happens."""
+        context, ticks = run.context, run.ticks
+        context._asked, context._lender = None, run
+        note = _current()
+        if note is None or note.thread != get_ident():
+            note = current_of_thread()
+        outer, note.lender = note.lender, run
         try:
-            for call in self._calls:
-                try:
-                    result = call(context)
-                    if result is not None:
-                        context = run.context = self._settled(result, run)
-                except Exception as error:  # noqa: BLE001 - handlers decide
-                    return self._leave_plain(run, error)
-                tick(now())
+            for call in self._calls or ():
+                result = call(context)
+                if result is not None:
+                    context = run.context = self._settled(result, run)
+                ticks.append(_now())
                 if context._asked is not None and self._stopped(run):
-                    return run
-            run.outcome = Outcome.COMPLETED
+                    return
+            run.outcome = _COMPLETED
+        except Exception as error:  # noqa: BLE001 - handlers decide
+            self._leave_plain(run, error)
         finally:
-            current_step.reset(token)
-        return run
+            note.lender = outer
 
     def _plain(self) -> tuple[tuple[Callable[[C], Result], ...] | None, tuple[str, ...]]:
         """Return the calls and names of a plain sequence, without hooks and limits; no calls for anything else."""
@@ -198,7 +207,7 @@ class Processor(Activity[C], Generic[C]):
         at = len(run.ticks) - 1
         settled = settle(self.steps[at].activity, result, self._async_runner)
         if isinstance(settled, str):
-            run.results[at] = settled
+            run.results = {**run.results, at: settled}
         if not isinstance(settled, ProcessContext) or settled is run.context:
             return run.context
         settled._lender = run
@@ -215,15 +224,17 @@ class Processor(Activity[C], Generic[C]):
         run.outcome, run.idle = Outcome.STOPPED, asked.get("idle", False)
         return True
 
-    def _leave_plain(self, run: Run[C], error: Exception) -> Run[C]:
+    def _leave_plain(self, run: Run[C], error: Exception) -> None:
         """Go on with the engine from the activity of a plain sequence that failed."""
         at = len(run.ticks) - 1
         position = start(self.plan)
         position["stack"][0] |= {"at": at, "seq": at + 1, "used": at + 1, "n": 1}
-        return self._drive(run, position, error=error)
+        self._drive(run, position, error=error)
 
     def _drive(self, run: Run[C], position: Position, *, seed: Any = None, error: Exception | None = None) -> Run[C]:
         """Drive the engine from `position`, with the error of the command it stands at if that was run already."""
+        if self._runner is not None:
+            self._runner.refuse_own_thread()
         info = run.lend() if error else StepInfo(run.id, self.name, run.scheduled_for)
         loop = InlineLoop(self.plan, self._parts, self._async_runner, run.context, info, run.idempotency_key or run.id)
         loop.seed = seed
@@ -232,7 +243,8 @@ class Processor(Activity[C], Generic[C]):
             loop.began[info.activity] = run.ticks[-1]
             reply = {"error": loop.failed(error), "stop": take_asked(run.context).get("stop", False)}
         tell(self._parts.observers, RunStarted(run.id, self.name, run.ticks[0]))
-        token = current_step.set(loop)
+        note = current_of_thread()
+        outer = note.lender
         interruption: BaseException | None = None
         try:
             self._finish(run, loop, loop.drive(position, reply))
@@ -240,9 +252,9 @@ class Processor(Activity[C], Generic[C]):
             interruption = raised
             raise
         finally:
-            current_step.reset(token)
+            note.lender = outer
             run.context, run.rows, run.idle = loop.context, loop.rows, loop.idle
-            ended = RunFinished(run.id, self.name, run.outcome, run.error or interruption, run.idle, time.time())
+            ended = RunFinished(run.id, self.name, run.outcome, run.error or interruption, run.idle, _now())
             tell(self._parts.observers, ended)
         return run
 
@@ -296,8 +308,8 @@ class Compiler:
         if isinstance(activity, Processor):
             ref = self.processor(activity)
         else:
-            plain = isinstance(activity, FunctionActivity) and not activity.args
-            ref, _ = self._id("a", activity.function if plain else activity, activity.name)  # type: ignore[attr-defined]
+            thing = activity.function if isinstance(activity, FunctionActivity) and not activity.args else activity
+            ref, _ = self._id("a", thing, activity.name)
             self.parts.activities[ref] = activity
         name = ref if step.name == activity.name else step.name
         do: Any = "processor" if isinstance(activity, Processor) else "activity"

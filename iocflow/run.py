@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Generic, Self, TypeVar
+from threading import get_ident
+from types import MappingProxyType
+from typing import Generic, Protocol, Self, TypeVar
 
 from iocflow.context import Lender, ProcessContext, StepInfo
 
@@ -24,7 +27,8 @@ __all__ = [
     "StepFinished",
     "StepOutcome",
     "StepStarted",
-    "current_step",
+    "current",
+    "current_of_thread",
 ]
 
 C = TypeVar("C", bound=ProcessContext)
@@ -71,15 +75,28 @@ class Step:
     result: str | None = None
 
 
+class Named(Protocol):
+    """What a run needs to know of its processor; `names` are the activities of a plain sequence."""
+
+    names: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+
 class Run(Generic[C]):
-    """The record of one run of a processor.
+    """The record of one run of a processor; the engine makes it, attribute by attribute, which costs half of a
+    constructor.
 
     Attributes:
-        processor: The processor's name.
+        of: The processor.
         outcome: How it ended; INTERRUPTED until then.
         context: The context as the run left it.
         error: What made the run fail, else None.
         idle: Whether a poll found nothing to do.
+        ticks: When the run began, in seconds since the epoch, and each activity of its plain part ended: kept as
+            numbers until somebody reads `steps`.
     """
 
     outcome: Outcome = Outcome.INTERRUPTED
@@ -88,18 +105,19 @@ class Run(Generic[C]):
     scheduled_for: datetime | None = None
     idempotency_key: str = ""
     raises: bool = False
+    results: Mapping[int, str] = MappingProxyType({})
+    rows: Sequence[Step] = ()
     _id: str = ""
     _info: StepInfo | None = None
 
-    def __init__(self, processor: str, context: C, names: tuple[str, ...] = (), began: float = 0.0) -> None:
-        """Begin the record; `names` are a plain sequence's activities, `began` the time in seconds since the epoch."""
-        self.processor = processor
-        self.context = context
-        self._names = names
-        self.ticks = [began]
-        """When the run began and each activity of the plain part ended: kept as numbers until somebody reads `steps`."""
-        self.rows: list[Step] = []
-        self.results: dict[int, str] = {}
+    of: Named
+    context: C
+    ticks: list[float]
+
+    @property
+    def processor(self) -> str:
+        """The processor's name."""
+        return self.of.name
 
     @property
     def id(self) -> str:
@@ -134,7 +152,7 @@ class Run(Generic[C]):
         outcomes = [StepOutcome.DONE] * (len(times) - 1)
         if outcomes and not self.rows and self.outcome is Outcome.STOPPED:
             outcomes[-1] = StepOutcome.STOPPED
-        plain = zip(self._names, outcomes, times, times[1:], strict=False)
+        plain = zip(self.of.names, outcomes, times, times[1:], strict=False)
         rows = [Step(n, o, 1, a, b, result=self.results.get(i)) for i, (n, o, a, b) in enumerate(plain)]
         return (*rows, *self.rows)
 
@@ -147,7 +165,7 @@ class Run(Generic[C]):
     def lend(self) -> StepInfo:
         """Return the info of the step that a plain sequence runs now."""
         at = len(self.ticks) - 1
-        name = self._names[at] if at < len(self._names) else ""
+        name = self.of.names[at] if at < len(self.of.names) else ""
         key = f"{self.idempotency_key or self.id}/{name}#{at + 1}"
         if self._info is None or self._info.idempotency_key != key:
             self._info = StepInfo(self.id, self.processor, self.scheduled_for)
@@ -221,8 +239,31 @@ class RunFinished:
 RunEvent = RunStarted | StepStarted | StepFailed | StepFinished | RunFinished
 """What an observer is given."""
 
-current_step: ContextVar[Lender | None] = ContextVar("iocflow_step", default=None)
-"""Tells the step that the calling thread or task works on; also set in split threads and on the loop."""
+
+class Current:
+    """Where a thread notes what it runs now: one a thread, kept in a context variable, so that tasks and threads which
+    are started with a copy of the context see it too. Setting its `lender` costs a third of setting the variable.
+    """
+
+    __slots__ = ("lender", "thread")
+
+    def __init__(self, lender: Lender | None = None) -> None:
+        """Make the note of the calling thread."""
+        self.lender = lender
+        self.thread = get_ident()
+
+
+current: ContextVar[Current | None] = ContextVar("iocflow_current", default=None)
+"""The note that the calling thread or task sees; read it, or get one to write to from `current_of_thread`."""
+
+
+def current_of_thread() -> Current:
+    """Return the note of the calling thread, never one that came along with a copied context."""
+    note = current.get()
+    if note is None or note.thread != get_ident():
+        note = Current(note.lender if note else None)
+        current.set(note)
+    return note
 
 
 class RunLogFilter(logging.Filter):
@@ -230,9 +271,14 @@ class RunLogFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Add the fields and let the record pass."""
-        lender = current_step.get()
-        step = lender.lend() if lender else StepInfo()
-        fields = {"run_id": step.run_id, "processor": step.processor, "activity": step.activity, "attempt": step.attempt}
+        note = current.get()
+        step = note.lender.lend() if note and note.lender else StepInfo()
+        fields = {
+            "run_id": step.run_id,
+            "processor": step.processor,
+            "activity": step.activity,
+            "attempt": step.attempt,
+        }
         for name, value in fields.items():
             if not hasattr(record, name):
                 setattr(record, name, value)

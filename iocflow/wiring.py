@@ -189,9 +189,9 @@ class SectionReader(Protocol):
     """Reads one top-level section of a container file; found through the entry point group `iocflow.sections`.
 
     The entry point's name is the section's key; its object is a class without arguments. `read` runs once for the
-    merged section, after `beans` and `processors` were checked, and constructs nothing: it notes mistakes in `scope.findings`
-    and returns the builder which is called, with the built application, once every check has passed. What the builder
-    returns is `app.section(key)`.
+    merged section, after `beans` and `processors` were checked, and constructs nothing: it notes mistakes in
+    `scope.findings` and returns the builder which is called, with the built application, once every check has
+    passed. What the builder returns is `app.section(key)`.
     """
 
     def schema(self) -> dict[str, Any]:
