@@ -7,9 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from iocflow.container.allowing import lies_in, project_allow
 from iocflow.container.extensions import Extensions
+from iocflow.container.imports import FileReader
+from iocflow.container.merging import Merged
+from iocflow.container.outside import Outside
+from iocflow.container.profiles import Profiles
+from iocflow.container.resolving import Resolver
 from iocflow.container.secrets import Secrets
-from iocflow.wiring import Findings, Node, Table
+from iocflow.container.structure import OWN_SECTIONS, SourceFile
+from iocflow.container.values import check_values, overlaid, with_given
+from iocflow.wiring import Findings, Node, Place, Table
 
 __all__ = ["Document", "read_document"]
 
@@ -20,7 +28,7 @@ class Document:
 
     Attributes:
         path: The root file as it was named.
-        root: The folder of the root file.
+        root: The absolute folder of the root file.
         sections: Every section that is not structural (beans, processors, launchers, …), imports and profiles merged.
         defaults: The merged `defaults:`.
         packages: The `package:` of each file that has one, for `.Name`.
@@ -30,6 +38,7 @@ class Document:
         sources: The lines of each file, to show in messages.
         files: The files that were read, the root file first.
         extensions: The installed extensions.
+        complete: Whether every file could be read; if not, ids that seem unknown may be defined in one that was not.
     """
 
     path: str
@@ -43,6 +52,7 @@ class Document:
     sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     extensions: Extensions = field(default_factory=Extensions)
+    complete: bool = True
 
 
 def read_document(
@@ -62,4 +72,64 @@ def read_document(
         allow: Packages that names may come from, beside those that the root file allows.
         environ: The environment, `os.environ` by default.
     """
-    raise NotImplementedError
+    name = os.fspath(path)
+    document = Document(name, os.path.dirname(os.path.abspath(name)))
+    chosen = (profiles,) if isinstance(profiles, str) else tuple(profiles)
+    reader = FileReader(document.extensions.sections, document.findings)
+    reader.read(name)
+    document.complete = reader.complete
+    document.files = tuple(source.file for source in reversed(reader.files))
+    document.packages = {source.file: source.package for source in reader.files if source.package}
+    _allow(document, reader, (allow,) if isinstance(allow, str) else tuple(allow))
+    if reader.files:
+        outside = Outside(os.environ if environ is None else environ, document.secrets, document.findings)
+        _merge(document, reader.files, chosen, values or {}, outside)
+    return document
+
+
+def _allow(document: Document, reader: FileReader, given: tuple[str, ...]) -> None:
+    """Set what the root file, the caller and the project allow; note what an imported file allows in vain."""
+    project = project_allow(document.root, document.findings)
+    root = next((source for source in reader.files if source.file == document.path), None)
+    own = (root.package, *(package for package, _ in root.allow)) if root else ()
+    document.allow = tuple(dict.fromkeys(package for package in (*own, *given, *project.packages) if package))
+    document.sources = {**reader.sources, **project.sources}
+    for source in reader.files:
+        for package, place in source.allow:
+            if not lies_in(package, document.allow):
+                what = f"`allow:` of an imported file counts for nothing: `{package}`"
+                document.findings.warn(place, what, f"write it in `{document.path}`")
+
+
+def _merge(
+    document: Document,
+    files: Sequence[SourceFile],
+    chosen: tuple[str, ...],
+    given: Mapping[str, Any],
+    outside: Outside,
+) -> None:
+    """Make one of the `files`, in which imported ones stand before those that import them."""
+    findings = document.findings
+    known = (*OWN_SECTIONS, *document.extensions.sections)
+    # when a file could not be read, what seems to be missing may be in it
+    absent = findings if document.complete else Findings()
+    sections, profiles = Merged(findings, absent), Profiles(findings, absent)
+    values = Table(Place(document.path, 1, 1), {}, {})
+    for source in files:
+        for key, (place, node) in source.sections.items():
+            sections.add(key, place, node)
+        profiles.add(source, known)
+        if "values" in source.tables:
+            check_values(source.tables["values"], findings)
+            values = overlaid(values, source.tables["values"])
+    top = files[-1].tables.get("profiles")
+    profiles.check_names(chosen, top.place if top else Place(document.path, 1, 1))
+    profiles.apply(sections, chosen)
+    values = with_given(profiles.apply_values(values, chosen), given, absent)
+    resolver = Resolver(values, {source.file: source.folder for source in files}, outside, findings, absent)
+    resolver.resolve_values()
+    document.sections = {key: resolver.resolve(node) for key, node in sections.nodes().items()}
+    defaults = document.sections.pop("defaults", None)
+    document.defaults = defaults if isinstance(defaults, Table) else None
+    for node in profiles.unchosen(chosen):
+        resolver.check(node)

@@ -1,145 +1,122 @@
-"""From the nodes of `args` and `set` to values, each compared with the annotation that it meets."""
+"""The `values:` of several files, profiles and the caller as one mapping."""
 
 from __future__ import annotations
 
-import collections.abc
-import dataclasses
-from collections.abc import Callable
-from typing import Any, get_args, get_origin
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from iocflow.container.annotations import UNKNOWN, Candidate, alternatives, fits, shown, unwrapped
-from iocflow.container.checks import Checks, described
-from iocflow.container.coercion import is_tagged
-from iocflow.container.description import Bean, Constant, Entries, Inner, Items, ProviderOf, Reference, Value
-from iocflow.wiring import Listing, Node, Scalar, Table
+from iocflow.container.resolving import key_paths
+from iocflow.container.yaml_nodes import shown
+from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
-__all__ = ["Values"]
+__all__ = ["check_values", "overlaid", "with_given"]
 
-_LISTS: dict[Any, Callable[[Any], Any]] = {
-    list: list,
-    tuple: tuple,
-    set: set,
-    frozenset: frozenset,
-    collections.abc.Sequence: list,
-    collections.abc.MutableSequence: list,
-    collections.abc.Collection: list,
-    collections.abc.Iterable: list,
-    collections.abc.Set: frozenset,
-    collections.abc.MutableSet: set,
-}
-_TABLES: tuple[Any, ...] = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+_KEY = re.compile(r"\w[\w-]*")
+_RESERVED = ("env", "secret", "here")
 
 
-class Values:
-    """Reads values; `inner` reads the inner bean of a `!new` table."""
-
-    def __init__(self, checks: Checks, inner: Callable[[Table], Bean]) -> None:
-        """Take what the checks share."""
-        self._checks = checks
-        self._inner = inner
-
-    def value(self, node: Node, annotation: Any, what: str) -> Value:
-        """Return the value; what does not fit `annotation` is noted. `what` names it in messages."""
-        if isinstance(node, Scalar) and node.tag:
-            return self._tagged(node, annotation, what)
-        if isinstance(node, Table) and node.tag == "new":
-            return self._new(node, annotation, what)
-        if not is_tagged(node):
-            return Constant(self._checks.coerce(node, annotation, what))
-        if isinstance(node, Listing):
-            return self._items(node, annotation, what)
-        assert isinstance(node, Table)
-        return self._entries(node, annotation, what)
-
-    def _tagged(self, node: Scalar, annotation: Any, what: str) -> Value:
-        if node.tag == "type":
-            return self._type(node, annotation, what)
-        id = self._checks.lookup(node, what)
-        if id is None:
-            return Constant(None)
-        if node.tag == "ref":
-            self._checks.require(id, annotation, what, node.place)
-            return Reference(id, node.place)
-        self._provider(id, node, annotation, what)
-        return ProviderOf(id, node.place)
-
-    def _type(self, node: Scalar, annotation: Any, what: str) -> Value:
-        cls = self._checks.names.resolve(node, "class", what)
-        if isinstance(cls, type) and not any(_takes_class(cls, one) for one in alternatives(annotation)):
-            self._misfit(node, f"the class `{shown(cls)}`", annotation, what)
-        return Constant(cls)
-
-    def _provider(self, id: str, node: Scalar, annotation: Any, what: str) -> None:
-        """Check that a provider is wanted, and one of what `id` is."""
-        results = [_result(one) for one in alternatives(annotation)]
-        wanted = [one for one in results if one is not None]
-        if not wanted:
-            self._misfit(node, "a provider", annotation, what)
-        elif not any(fits(self._checks.candidate(id), one) for one in wanted):
-            self._checks.misfit(id, shown(wanted[0]), f"the provider {what}", node.place, wanted[0])
-
-    def _new(self, node: Table, annotation: Any, what: str) -> Value:
-        bean = self._inner(node)
-        if not fits(Candidate(bean.type, loose=bean.loose), annotation):
-            self._misfit(node, f"a `{shown(bean.type)}`", annotation, what)
-        return Inner(bean)
-
-    def _items(self, node: Listing, annotation: Any, what: str) -> Value:
-        for one in map(unwrapped, alternatives(annotation)):
-            kind, args = get_origin(one) or one, get_args(one)
-            if _is_open(one) or kind in _LISTS:
-                fixed = kind is tuple and args and args[-1] is not ...
-                each = [
-                    (args[i] if i < len(args) else UNKNOWN) if fixed else (args[0] if args else UNKNOWN)
-                    for i in range(len(node.items))
-                ]
-                items = [self.value(item, each[i], f"item {i + 1} of {what}") for i, item in enumerate(node.items)]
-                return Items(tuple(items), _LISTS.get(kind, list))
-        self._misfit(node, "a list", annotation, what)
-        return Constant(None)
-
-    def _entries(self, node: Table, annotation: Any, what: str) -> Value:
-        for one in map(unwrapped, alternatives(annotation)):
-            kind, args = get_origin(one) or one, get_args(one)
-            if _is_open(one) or kind in _TABLES:
-                wanted = args[1] if len(args) > 1 else UNKNOWN
-                return Entries({key: self.value(value, wanted, f"`{key}` in {what}") for key, _, value in node})
-        remedy = None
-        if any(dataclasses.is_dataclass(one) for one in alternatives(annotation)):
-            remedy = (
-                f"write `!new {{class: …{shown(alternatives(annotation)[0])}, args: …}}`, whose values may be tagged"
-            )
-        self._misfit(node, "a table with tagged values", annotation, what, remedy)
-        return Constant(None)
-
-    def _misfit(self, node: Node, found: str, annotation: Any, what: str, remedy: str | None = None) -> None:
-        where = f" ({described(node)})" if isinstance(node, Scalar) else ""
-        text = f"{what} wants `{shown(annotation)}`, and this is {found}{where}"
-        self._checks.findings.error(node.place, text, remedy or "write one that fits")
+def check_values(values: Table, findings: Findings) -> None:
+    """Note keys that no placeholder can name, and tags: values are plain data."""
+    for key in _RESERVED:
+        if key in values.keys:
+            findings.error(values.keys[key], f"the value `{key}` cannot be named `{key}`", "placeholders use that word")
+    _check_keys(values, findings)
 
 
-def _is_open(annotation: Any) -> bool:
-    return annotation in (UNKNOWN, Any, object)
+def _check_keys(node: Node, findings: Findings) -> None:
+    if node.tag:
+        findings.error(
+            node.place, f"the tag `!{node.tag}` in `values:`", "values are plain data; write it where it is used"
+        )
+    if isinstance(node, Listing):
+        for item in node.items:
+            _check_keys(item, findings)
+    elif isinstance(node, Table):
+        for key, place, child in node:
+            if not _KEY.fullmatch(key):
+                remedy = (
+                    "nest it: `smtp: {host: …}` is `${smtp.host}`" if "." in key else "use letters, digits, `-` and `_`"
+                )
+                findings.error(place, f"no placeholder can name the value `{shown(key)}`", remedy)
+            _check_keys(child, findings)
 
 
-def _takes_class(cls: type, annotation: Any) -> bool:
-    """Whether a class object can be given where `annotation` stands."""
-    annotation = unwrapped(annotation)
-    if _is_open(annotation) or annotation is type or annotation is collections.abc.Callable:
-        return True
-    origin, args = get_origin(annotation), get_args(annotation)
-    if origin is collections.abc.Callable:
-        return fits(Candidate(cls), args[-1]) if args else True
-    if origin is type:
-        return fits(Candidate(cls), args[0])
-    return not isinstance(annotation, type) or isinstance(cls, annotation)
+def overlaid(
+    base: Table, top: Table, unknown: Callable[[str, Place], None] | None = None, *, prefix: str = ""
+) -> Table:
+    """Return `base` with what `top` says in its place, mappings merged by key.
+
+    Args:
+        base: What is overlaid; it is not changed.
+        top: What wins.
+        unknown: Is told the key and place of what is not in `base`, which is then left out; None lets it in.
+        prefix: The key of both, with a dot.
+    """
+    entries, keys = dict(base.entries), dict(base.keys)
+    for key, place, node in top:
+        old = entries.get(key)
+        if old is None and unknown:
+            unknown(f"{prefix}{key}", place)
+            continue
+        both = isinstance(old, Table) and isinstance(node, Table)
+        entries[key] = overlaid(old, node, unknown, prefix=f"{prefix}{key}.") if both else node  # type: ignore[arg-type]
+        keys[key] = place
+    return Table(top.place, entries, keys)
 
 
-def _result(annotation: Any) -> Any | None:
-    """Return what a provider that fits `annotation` gives; None when no provider fits."""
-    annotation = unwrapped(annotation)
-    if _is_open(annotation) or annotation is collections.abc.Callable:
-        return UNKNOWN
-    if get_origin(annotation) is collections.abc.Callable:
-        return get_args(annotation)[-1] if get_args(annotation) else UNKNOWN
+def with_given(values: Table, given: Mapping[str, Any], findings: Findings) -> Table:
+    """Return `values` with those in their place that the caller gave, by dotted key or nested.
+
+    What is given is taken as it is: a `${` in it is no placeholder.
+    """
+    for key, value in _flat(given, ""):
+        values = _put(values, key, key.split("."), value, values, findings)
+    return values
+
+
+def _flat(given: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in given.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _put(table: Table, key: str, path: list[str], value: Any, values: Table, findings: Findings) -> Table:
+    """Return `table` with `value` at `path`, which is the rest of `key`; note it when there is no such key."""
+    old = table.entries.get(path[0])
+    new: Node | None
+    if old is None or (len(path) > 1 and not isinstance(old, Table)):
+        findings.error(values.place, f"no value `{shown(key)}` to set", did_you_mean(key, key_paths(values)))
+        return table
+    if len(path) > 1 and isinstance(old, Table):
+        new = _put(old, key, path[1:], value, values, findings)
+    elif isinstance(old, Table):
+        known = ", ".join(f"`{name}`" for name in key_paths(old, f"{key}."))
+        findings.error(values.place, f"the value `{shown(key)}` to set is a mapping", f"set one of its own: {known}")
+        return table
+    else:
+        new = _node(value, old.place)
+        if new is None:
+            what = f"the value `{shown(key)}` to set is of type {type(value).__name__}"
+            findings.error(values.place, what, "give a text, a number, true or false, a path, or a list of those")
+            return table
+    return Table(table.place, {**table.entries, path[0]: new}, table.keys)
+
+
+def _node(value: Any, place: Place) -> Node | None:
+    """Return the caller's `value` as a node, or None when it cannot be one."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, str):
+        return Scalar(place, value.replace("${", "$${"), value)
+    if value is None or isinstance(value, bool):
+        return Scalar(place, value, {None: "null", True: "true", False: "false"}[value])
+    if isinstance(value, int | float):
+        return Scalar(place, value, str(value))
+    if isinstance(value, list | tuple):
+        items = [_node(item, place) for item in value]
+        return None if None in items else Listing(place, tuple(item for item in items if item is not None))
     return None
