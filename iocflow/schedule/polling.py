@@ -31,7 +31,7 @@ LONGEST_JITTER = timedelta(days=1)
 
 
 class Late(StrEnum):
-    """What becomes of a tick that begins long after its moment: the machine slept, the clock was set, the pool was full.
+    """What becomes of a tick that begins long after its moment: the machine slept, a clock was set, the pool was full.
 
     Attributes:
         RUN_ONCE: It runs; of several that were passed over, only the last one does.
@@ -63,7 +63,7 @@ class PollingOptions:
         most = timing.step if isinstance(timing, Every) else LONGEST_JITTER
         if not timedelta() <= self.jitter < most:
             raise LauncherError(
-                f"a jitter lies between nothing and {duration_text(most)} here, which it does not reach"
+                f"jitter {duration_text(self.jitter)} is out of bounds; write less than {duration_text(most)}"
             )
         if self.overlap is Overlap.ALLOW:
             raise LauncherError("two ticks of one launcher never run at once; write overlap: skip, or queue-one")
@@ -218,4 +218,5 @@ class PollingLauncher(BaseLauncher):
 
     def _count(self, count: Count, message: str, *args: object, number: int = 1) -> None:
         self.counters.add(count, number)
-        logger.warning(f"launcher %s: {message}", self.name, *args, extra={"launcher": self.name})
+        level = logging.INFO if count is Count.SKIPPED_OVERLAP else logging.WARNING
+        logger.log(level, f"launcher %s: {message}", self.name, *args, extra={"launcher": self.name})

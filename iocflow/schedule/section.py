@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 
 from iocflow.launch.contract import Overlap, Poller
@@ -12,7 +12,7 @@ from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
 from iocflow.launch.section import DURATION_SCHEMA, LauncherEntry
 from iocflow.schedule.polling import Late, PollingLauncher, PollingOptions
-from iocflow.schedule.timing import ANCHOR, At, Calendar, Cron, Dst, Every, Timing, time_zone
+from iocflow.schedule.timing import ANCHOR, At, Calendar, Cron, Dst, Every, Timing, time_of_day, time_zone
 from iocflow.wiring import Scope, Table, Wired
 
 __all__ = ["ScheduleReader"]
@@ -165,15 +165,3 @@ class _Reading:
             return None
         years, months, weeks, days = step
         return Calendar((years, months, weeks, days), time_of_day(*clock), start=start, zone=zone or UTC, dst=dst)
-
-
-def time_of_day(hour: int, minute: int, second: int) -> time:
-    """Return the time of the day.
-
-    Raises:
-        LauncherError: There is no such time.
-    """
-    try:
-        return time(hour, minute, second)
-    except ValueError as error:
-        raise LauncherError(f"{error}; write hour: 0 to 23, minute: and second: 0 to 59") from None

@@ -1,9 +1,9 @@
 """The timer that all scheduled launchers of a daemon share: APScheduler's jobs, called in a thread of ours.
 
-What APScheduler 3.11 does in ways that lose firings without a word is done here instead: the thread (its own dies of one
-error while `running` stays true), late firings (dropped after a second), overlaps (its count of instances never recovers
-from a hung job), clocks that are set (back: silence; ten years ahead: a list entry for every firing in between), jitter
-(it adds up).
+What APScheduler 3.11 does in ways that lose firings without a word is done here instead: the thread (its own dies of
+one error while `running` stays true), late firings (dropped after a second), overlaps (its count of instances never
+recovers from a hung job), clocks that are set (back: silence; ten years ahead: a list entry for every firing in
+between), jitter (it adds up).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Fire", "Timer", "latest_until", "missed_between"]
 logger = logging.getLogger("iocflow.schedule")
 
 Fire = Callable[[datetime, int], None]
-"""Gets the moment that was meant, and how many earlier ones were passed over; called in the timer's thread: be quick."""
+"""Gets the moment that was meant, and how many earlier ones were passed over; called in the timer's thread."""
 
 CLOCK_TOLERANCE = timedelta(seconds=2)
 """How far the wall clock may move away from the monotonic one between two turns before it counts as set: the kernel
@@ -41,6 +41,10 @@ class _Entry:
     fire: Fire
     jitter: timedelta
     last: datetime | None = None
+
+    def after(self, moment: datetime) -> datetime | None:
+        """Return the first firing after that moment, by the timing as it is when this is called."""
+        return self.timing.after(moment)
 
     @property
     def delayed(self) -> str:
@@ -97,9 +101,7 @@ class Timer:
         entry = self._entries[name] = _Entry(name, timing, fire, jitter)
         first = timing.after(since - timedelta(microseconds=1))
         if first is not None:
-            self._scheduler.put(
-                name, first, lambda moment: self._due(entry, moment), lambda moment: entry.timing.after(moment)
-            )
+            self._scheduler.put(name, first, lambda moment: self._due(entry, moment), entry.after)
 
     def next_firing(self, name: str) -> datetime | None:
         """Return the next moment of that name, None when there is none any more."""

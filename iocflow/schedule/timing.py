@@ -16,7 +16,7 @@ from iocflow.schedule.cron import CronExpression
 from iocflow.schedule.walls import gap_end, is_gap, is_repeated, moment, second_pass, wall
 from iocflow.wiring import did_you_mean
 
-__all__ = ["At", "Calendar", "Cron", "Dst", "Every", "Timing", "time_zone"]
+__all__ = ["At", "Calendar", "Cron", "Dst", "Every", "Timing", "time_of_day", "time_zone"]
 
 SHORTEST = timedelta(milliseconds=100)
 LONGEST = timedelta(days=366)
@@ -45,6 +45,10 @@ class Timing(Protocol):
     def text(self) -> str:
         """The timing as a person would write it."""
 
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone in which people think of it."""
+
     def starting(self, at: datetime) -> Self:
         """Return the timing of a launcher that starts at that moment."""
 
@@ -66,6 +70,18 @@ def time_zone(name: str) -> ZoneInfo:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         remedy = did_you_mean(name, available_timezones())
         raise LauncherError(f"there is no time zone `{name}`; {remedy} (as in Europe/Berlin, UTC)") from None
+
+
+def time_of_day(hour: int, minute: int, second: int) -> time:
+    """Return the time of the day.
+
+    Raises:
+        LauncherError: There is no such time.
+    """
+    try:
+        return time(hour, minute, second)
+    except ValueError as error:
+        raise LauncherError(f"{error}; write hour: 0 to 23, minute: and second: 0 to 59") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +110,11 @@ class Every:
     def text(self) -> str:
         """The timing as a person would write it."""
         return f"every {duration_text(self.step)}"
+
+    @property
+    def zone(self) -> tzinfo:
+        """UTC: an interval has nothing to do with the wall clock."""
+        return UTC
 
     def starting(self, at: datetime) -> Self:
         """Return the timing whose first firing is at that moment."""
