@@ -118,12 +118,14 @@ class Every:
 
     def starting(self, at: datetime) -> Self:
         """Return the timing whose first firing is at that moment."""
-        return replace(self, start=at)
+        return replace(self, start=at.astimezone(UTC))
 
     def after(self, at: datetime) -> datetime | None:
         """Return the first firing after that moment."""
         if at < self.start:
             return self.start
+        # Arithmetic between two times of one zone is on its walls; in UTC it is on moments.
+        at = at.astimezone(UTC)
         return self.start + self.step * ((at - self.start) // self.step + 1)
 
     def moved(self, by: timedelta) -> Self:
