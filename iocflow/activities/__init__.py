@@ -1,6 +1,6 @@
 """Ready-made activities: XSL transformation, templates, mail, polling a database, an audit trail.
 
-Each works on any context that offers the fields it is told to read and write, and is wired like an activity of one's own.
+Each works on any context that offers the fields it is told to read and write, and is wired like one of one's own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from iocflow.activities.errors import (
 from iocflow.activities.letter import Delivery, DeliveryOutcome, Draft, Letter, Recipient
 from iocflow.activities.mail import SendMail
 from iocflow.activities.poll import PollQuery
-from iocflow.activities.smtp import Sender, SmtpSender
+from iocflow.activities.smtp import Remaining, Sender, SmtpSender
 from iocflow.activities.template import RenderTemplate
 from iocflow.activities.xslt import ApplyXslt
 
@@ -55,6 +55,7 @@ __all__ = [
     "MailTimeoutError",
     "PollQuery",
     "Recipient",
+    "Remaining",
     "RenderTemplate",
     "SendMail",
     "Sender",

@@ -14,7 +14,7 @@ from iocflow.activities.errors import MailTimeoutError, SmtpConnectionError
 from iocflow.activities.letter import Delivery, Letter, add_headers
 from iocflow.activities.smtp_connection import Connection, HungUpError, Remaining, Server, Tls
 
-__all__ = ["Sender", "SmtpSender"]
+__all__ = ["Remaining", "Sender", "SmtpSender"]
 
 logger = logging.getLogger("iocflow.mail")
 
