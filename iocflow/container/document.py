@@ -15,7 +15,7 @@ from iocflow.container.outside import Outside
 from iocflow.container.profiles import Profiles
 from iocflow.container.resolving import Resolver
 from iocflow.container.secrets import Secrets
-from iocflow.container.structure import OWN_SECTIONS, SourceFile
+from iocflow.container.structure import SourceFile
 from iocflow.container.values import check_values, overlaid, with_given
 from iocflow.wiring import Findings, Node, Place, Table
 
@@ -75,7 +75,7 @@ def read_document(
     name = os.fspath(path)
     document = Document(name, os.path.dirname(os.path.abspath(name)))
     chosen = (profiles,) if isinstance(profiles, str) else tuple(profiles)
-    reader = FileReader(document.extensions.sections, document.findings)
+    reader = FileReader(document.extensions, document.findings)
     reader.read(name)
     document.complete = reader.complete
     document.files = tuple(source.file for source in reversed(reader.files))
@@ -110,7 +110,6 @@ def _merge(
 ) -> None:
     """Make one of the `files`, in which imported ones stand before those that import them."""
     findings = document.findings
-    known = (*OWN_SECTIONS, *document.extensions.sections)
     # when a file could not be read, what seems to be missing may be in it
     absent = findings if document.complete else Findings()
     sections, profiles = Merged(findings, absent), Profiles(findings, absent)
@@ -118,7 +117,7 @@ def _merge(
     for source in files:
         for key, (place, node) in source.sections.items():
             sections.add(key, place, node)
-        profiles.add(source, known)
+        profiles.add(source, document.extensions)
         if "values" in source.tables:
             check_values(source.tables["values"], findings)
             values = overlaid(values, source.tables["values"])

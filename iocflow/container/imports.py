@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 
+from iocflow.container.extensions import Extensions
 from iocflow.container.files import Refusal, lines_of, read_text
 from iocflow.container.structure import SourceFile, read_structure
 from iocflow.container.yaml_nodes import parse, shown
@@ -25,12 +25,12 @@ class FileReader:
         complete: Whether every file could be read, so that what is missing is really missing.
     """
 
-    def __init__(self, known: Iterable[str], findings: Findings) -> None:
-        """Take the sections that have a reader."""
+    def __init__(self, extensions: Extensions, findings: Findings) -> None:
+        """Take the extensions, which know more sections."""
         self.files: list[SourceFile] = []
         self.sources: dict[str, list[str]] = {}
         self.complete = True
-        self._known = tuple(known)
+        self._extensions = extensions
         self._findings = findings
         self._read: set[str] = set()
         self._open: dict[str, str] = {}  # the files whose imports are being read, by real path, the root first
@@ -69,7 +69,7 @@ class FileReader:
         if table is None:
             return None
         source = SourceFile(path, os.path.dirname(os.path.abspath(path)))
-        self.complete &= read_structure(source, table, self._known, self._findings)
+        self.complete &= read_structure(source, table, self._extensions, self._findings)
         return source
 
     def _note_refusal(self, path: str, importing: Scalar | None, refusal: Refusal) -> None:

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Literal
 
@@ -58,7 +59,7 @@ class Names:
         """Take the document, and what is registered in the entry-point group `iocflow.components`."""
         self._document = document
         self._findings = document.findings
-        self._components = frozenset(component.replace(":", ".") for component in components)
+        self._given_components = components
         self._broken: set[str] = set()  # modules whose import raised, which is said once
 
     def resolve(self, node: Scalar, want: Want, what: str) -> object | None:
@@ -153,6 +154,10 @@ class Names:
             return False
         self._note_outside(name, f"`{name.shown}` comes from `{home}`, outside of the allowed packages", home)
         return False
+
+    @cached_property
+    def _components(self) -> frozenset[str]:
+        return frozenset(component.replace(":", ".") for component in self._given_components)
 
     def _is_component(self, full: str) -> bool:
         return full in self._components or lies_in(full, self._components)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from iocflow.container.extensions import Extensions
 from iocflow.container.merging import Merged
 from iocflow.container.resolving import key_paths
-from iocflow.container.structure import STRUCTURAL, SourceFile, empty, table_or_note
+from iocflow.container.structure import OWN_SECTIONS, STRUCTURAL, SourceFile, empty, table_or_note
 from iocflow.container.values import check_values, overlaid
 from iocflow.container.yaml_nodes import is_unresolved, shown
 from iocflow.wiring import Findings, Node, Place, Table, did_you_mean
@@ -24,17 +25,16 @@ class Profiles:
         self._merged: dict[str, Merged] = {}
         self._values: dict[str, Table] = {}
 
-    def add(self, source: SourceFile, sections: Iterable[str]) -> None:
-        """Add the profiles of one file, which may replace parts of the `sections`."""
-        known = {*sections, "values", "defaults"}
+    def add(self, source: SourceFile, extensions: Extensions) -> None:
+        """Add the profiles of one file; `extensions` know the sections that have readers."""
         for name, _, node in source.tables.get("profiles", ()):
             merged = self._merged.setdefault(name, Merged(self._findings, self._absent, f" in profile `{shown(name)}`"))
             if empty(node):
                 continue
             profile = table_or_note(node, f"profile `{shown(name)}`", self._findings)
             for key, place, section in profile or ():
-                if key not in known:
-                    self._note_unknown(key, place, known)
+                if key not in ("values", "defaults", *OWN_SECTIONS) and key not in extensions.sections:
+                    self._note_unknown(key, place, ("values", "defaults", *OWN_SECTIONS, *extensions.sections))
                 elif key != "values":
                     if not empty(section) and not is_unresolved(section):
                         merged.add(key, place, section)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from operator import is_
 from typing import NamedTuple
 
 from iocflow.container.outside import Outside
@@ -15,7 +16,7 @@ from iocflow.container.placeholders import (
     parse_template,
     placeholders_of,
 )
-from iocflow.container.yaml_nodes import MAX_DEPTH, MAX_REPEATED, Unresolved, is_unresolved, shown
+from iocflow.container.yaml_nodes import MAX_ALIASED, MAX_DEPTH, Unresolved, is_unresolved, shown
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
 __all__ = ["MAX_TEXT", "Resolver", "key_paths"]
@@ -53,8 +54,9 @@ class Resolver:
         self._findings = findings
         self._absent = absent
         # by the id of a node before; each entry holds what keeps that id from being used again
+        self._templates: dict[str, Template] = {}
         self._done: dict[int, tuple[Node, Node]] = {}
-        self._open: dict[int, str] = {}  # the nodes that are being replaced, and their keys, outermost first
+        self._open: dict[int, str] = {}  # the values that are being replaced, and their keys, outermost first
         self._written: dict[int, tuple[Node, str]] = {}
         self._sizes: dict[int, tuple[Node, _Size]] = {}
         self._repeated = 0
@@ -65,8 +67,16 @@ class Resolver:
             self._resolved(node, key)
 
     def resolve(self, node: Node) -> Node:
-        """Return `node` with its placeholders replaced; what cannot be had is noted, and `Unresolved` in its place."""
-        return self._resolved(node, "")
+        """Return `node`, no part of the values, with its placeholders replaced; the same one when it has none.
+
+        What cannot be had is noted, and `Unresolved` in its place.
+        """
+        if isinstance(node, Scalar):
+            return self._scalar(node) if _has_placeholder(node) else node
+        resolve = self.resolve
+        if isinstance(node, Listing):
+            return _with_items(node, [resolve(item) for item in node.items])
+        return _with_entries(node, {name: resolve(child) for name, child in node.entries.items()})
 
     def check(self, node: Node) -> None:
         """Note what is wrong in `node` whatever the environment holds: the placeholders of a profile not chosen."""
@@ -82,27 +92,22 @@ class Resolver:
                     self._value(placeholder, node.place)
 
     def _resolved(self, node: Node, key: str) -> Node:
-        """Return `node` replaced; it is the value `key`, or part of another section when that is empty."""
+        """Return the value `key`, which is `node`, with its placeholders replaced."""
         if isinstance(node, Scalar) and not _has_placeholder(node):
             return node
         done = self._done.get(id(node))
         if done:
             return done[1]
         self._open[id(node)] = key
-        after = self._scalar(node) if isinstance(node, Scalar) else self._collection(node, key)
+        if isinstance(node, Scalar):
+            after = self._scalar(node)
+        elif isinstance(node, Listing):
+            after = _with_items(node, [self._resolved(item, f"{key}[{at}]") for at, item in enumerate(node.items)])
+        else:
+            after = _with_entries(node, {name: self._resolved(child, f"{key}.{name}") for name, _, child in node})
         del self._open[id(node)]
         self._done[id(node)] = (node, after)
         return after
-
-    def _collection(self, node: Listing | Table, key: str) -> Node:
-        """Return the collection with each part replaced; the same object when there is nothing to replace."""
-        if isinstance(node, Listing):
-            items = [self._resolved(item, f"{key}[{at}]" if key else "") for at, item in enumerate(node.items)]
-            same = all(new is old for new, old in zip(items, node.items, strict=True))
-            return node if same else Listing(node.place, tuple(items), node.tag)
-        entries = {name: self._resolved(child, f"{key}.{name}" if key else "") for name, child in node.entries.items()}
-        same = all(new is old for new, old in zip(entries.values(), node.entries.values(), strict=True))
-        return node if same else Table(node.place, entries, node.keys, node.tag)
 
     def _scalar(self, node: Scalar) -> Node:
         """Return what a scalar with a placeholder becomes: it keeps its own place, and the text of the file."""
@@ -127,10 +132,10 @@ class Resolver:
             self._findings.error(node.place, f"`!{node.tag} {shown(node.text)}` stands for no text", "name a text")
         elif size.height >= MAX_DEPTH:
             self._findings.error(node.place, f"`{shown(node.text)}` is nested more than {MAX_DEPTH} deep")
-        elif self._repeated <= MAX_REPEATED:
+        elif self._repeated <= MAX_ALIASED:
             return replace(found, place=node.place)
-        elif before <= MAX_REPEATED:  # said once, not for each of perhaps thousands
-            self._findings.error(node.place, f"placeholders repeat more than {MAX_REPEATED:,} nodes, from here on")
+        elif before <= MAX_ALIASED:  # said once, not for each of perhaps thousands
+            self._findings.error(node.place, f"placeholders repeat more than {MAX_ALIASED:,} nodes, from here on")
         return Scalar(node.place, Unresolved(node.text), node.text)
 
     def _size(self, node: Node) -> _Size:
@@ -145,11 +150,14 @@ class Resolver:
         return size
 
     def _template(self, node: Scalar) -> Template | None:
-        try:
-            return parse_template(str(node.value))
-        except PlaceholderError as error:
-            self._findings.error(node.place, str(error), error.remedy)
-            return None
+        text = str(node.value)
+        template = self._templates.get(text)
+        if template is None:
+            try:
+                template = self._templates[text] = parse_template(text)
+            except PlaceholderError as error:
+                self._findings.error(node.place, str(error), error.remedy)
+        return template
 
     def _filled(self, template: Template, place: Place) -> Node | None:
         """Return what a template stands for: the very node when it is one placeholder, else a text; None: noted."""
@@ -250,6 +258,16 @@ class Resolver:
     @cached_property
     def _keys(self) -> list[str]:
         return list(key_paths(self._values))
+
+
+def _with_items(node: Listing, items: list[Node]) -> Listing:
+    return node if all(map(is_, items, node.items)) else Listing(node.place, tuple(items), node.tag)
+
+
+def _with_entries(node: Table, entries: dict[str, Node]) -> Table:
+    if all(map(is_, entries.values(), node.entries.values())):
+        return node
+    return Table(node.place, entries, node.keys, node.tag)
 
 
 def key_paths(values: Table, prefix: str = "") -> Iterator[str]:

@@ -26,7 +26,8 @@ class Secrets:
     """The secret values that an application was given, and the means to keep them out of messages, logs and pages.
 
     A secret is found by its value: as it was given, as `repr`, JSON, HTML and URLs write it, and as the number that
-    it may have become. Secrets of fewer than 3 characters are not masked; of fewer than 5, only where they stand as a word.
+    it may have become. Secrets of fewer than 3 characters are not masked; of fewer than 5, only where they stand as a
+    word.
     """
 
     def __init__(self) -> None:

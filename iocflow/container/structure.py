@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from iocflow.container.allowing import package_name
+from iocflow.container.extensions import Extensions
 from iocflow.container.yaml_nodes import is_unresolved, shown
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
@@ -58,18 +58,17 @@ def table_or_note(node: Node, what: str, findings: Findings) -> Table | None:
     return None
 
 
-def read_structure(source: SourceFile, top: Table, known: Iterable[str], findings: Findings) -> bool:
+def read_structure(source: SourceFile, top: Table, extensions: Extensions, findings: Findings) -> bool:
     """Sort the keys of a file's mapping, `top`, into `source`; return whether the file is of this format.
 
     Args:
         source: Takes what the file says.
         top: The whole file.
-        known: The sections that have a reader.
+        extensions: Tell which other sections have a reader.
         findings: Takes the mistakes.
     """
     if not _is_our_format(top, findings):
         return False
-    sections = {*OWN_SECTIONS, *known}
     for key, place, node in top:
         if empty(node) or is_unresolved(node) or key == "iocflow":
             continue
@@ -85,8 +84,9 @@ def read_structure(source: SourceFile, top: Table, known: Iterable[str], finding
                 source.allow += [(name, entry.place)] if name else []
         elif key == "imports":
             source.imports = _texts(node, "`imports:` takes paths of files", findings)
-        elif key not in sections and key != "defaults":
-            findings.error(place, f"unknown section `{shown(key)}`", did_you_mean(key, {*STRUCTURAL, *sections}))
+        elif key not in OWN_SECTIONS and key != "defaults" and key not in extensions.sections:
+            known = {*STRUCTURAL, *OWN_SECTIONS, *extensions.sections}
+            findings.error(place, f"unknown section `{shown(key)}`", did_you_mean(key, known))
         elif key not in ("beans", "processors", "defaults") or table_or_note(node, f"`{key}:`", findings):
             source.sections[key] = place, node
     return True

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+import string
+from collections.abc import Sequence
+from typing import Any, cast
 
 import yaml
 
 from iocflow.container.syntax import explain
-from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table
+from iocflow.wiring import Findings, Listing, Mistake, Node, Place, Scalar, Table
 
-__all__ = ["MAX_DEPTH", "MAX_REPEATED", "Unresolved", "is_unresolved", "parse", "plain_value", "shown"]
+__all__ = ["MAX_ALIASED", "MAX_DEPTH", "Unresolved", "is_unresolved", "parse", "plain_value", "shown"]
 
 MAX_DEPTH = 64
 """How deep mappings and lists may be nested; a processor with three blocks in each other needs 12."""
-MAX_REPEATED = 100_000
-"""How many nodes the aliases of a file may repeat; beyond it the file was made to explode."""
+MAX_ALIASED = 100_000
+"""How many nodes a file with anchors may have, each alias counted in full; beyond it, it was made to explode."""
 
 _PLAIN = "plain"
 _SCALAR_TAGS = frozenset({"ref", "provider", "type"})
 _FOUR_TAGS = "there are four: `!ref id`, `!new {class: …}`, `!provider id`, `!type package.Class`"
 _CORE = "tag:yaml.org,2002:"
 
-_MAYBE_PLAIN = frozenset("0123456789+-.~nNtTfF")
+_LETTERS = frozenset(string.ascii_letters)  # a scalar that begins with one is a text or one of the words
+_NUMERIC = frozenset("0123456789+-.")
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,299})")
 _BASED_INT = re.compile(r"0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}")
 _FLOAT = re.compile(
     r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
-_WORDS: dict[str, bool | None] = {
+_WORDS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("null", "Null", "NULL", "~", ""), None),
@@ -53,10 +55,8 @@ def plain_value(text: str) -> str | int | float | bool | None:
     Narrower in one point: what begins with a needless `0` (`010`, a postal code) stays text, as do numbers of more than
     300 digits.
     """
-    if text in _WORDS:
-        return _WORDS[text]
-    if text[0] not in _MAYBE_PLAIN:
-        return text
+    if text[:1] not in _NUMERIC:
+        return cast("str | bool | None", _WORDS.get(text, text))
     if _INT.fullmatch(text):
         return int(text)
     if _BASED_INT.fullmatch(text):
@@ -110,7 +110,9 @@ def parse(text: str, file: str, lines: Sequence[str], findings: Findings) -> Tab
     if root is None:
         findings.error(top, "the file is empty", "a container file begins with `iocflow: 1`")
         return None
-    node = _Reader(file, findings).read(root).node
+    if "&" in text and not _aliases_are_sound(root, file, findings):
+        return None
+    node = _Reader(file, findings).read(root)
     if isinstance(node, Table) and not node.tag:
         return node
     if not is_unresolved(node):
@@ -118,12 +120,39 @@ def parse(text: str, file: str, lines: Sequence[str], findings: Findings) -> Tab
     return None
 
 
-class _Read(NamedTuple):
-    """One of our nodes, how many nodes it holds with itself, and how deep they are nested in it."""
+def _aliases_are_sound(root: yaml.Node, file: str, findings: Findings) -> bool:
+    """Return whether walking the nodes comes to an end, and soon, although aliases make some of them stand often."""
+    sizes: dict[int, tuple[int, int]] = {}  # nodes and depth of each collection, by its id
+    open_nodes: set[int] = set()
 
-    node: Node
-    size: int = 1
-    height: int = 0
+    def measure(raw: yaml.Node) -> tuple[int, int] | Mistake:
+        if type(raw) is yaml.ScalarNode:
+            return 1, 0
+        key = id(raw)
+        if key in sizes:
+            return sizes[key]
+        place = Place(file, raw.start_mark.line + 1, raw.start_mark.column + 1)
+        if key in open_nodes:
+            return Mistake(place, "an alias inside of what it stands for", "a definition cannot hold itself")
+        open_nodes.add(key)
+        size, height = 1, 0
+        for part in raw.value if type(raw) is yaml.SequenceNode else [node for pair in raw.value for node in pair]:
+            measured = measure(part)
+            if isinstance(measured, Mistake):
+                return measured
+            size, height = size + measured[0], max(height, measured[1] + 1)
+        if size > MAX_ALIASED or height > MAX_DEPTH:
+            what = f"aliases make this more than {MAX_ALIASED:,} nodes, or more than {MAX_DEPTH} deep"
+            return Mistake(place, what, "use `parent:` and ids instead")
+        open_nodes.discard(key)
+        sizes[key] = size, height
+        return size, height
+
+    measured = measure(root)
+    if isinstance(measured, Mistake):
+        findings.mistakes.append(measured)
+        return False
+    return True
 
 
 class _Reader:
@@ -132,83 +161,58 @@ class _Reader:
     def __init__(self, file: str, findings: Findings) -> None:
         self._file = file
         self._findings = findings
-        self._done: dict[int, _Read] = {}  # by the id of the composed node, which an alias shares
-        self._open: set[int] = set()
-        self._repeated = 0
 
-    def read(self, raw: yaml.Node, depth: int = 0) -> _Read:
+    def read(self, raw: yaml.Node, depth: int = 0) -> Node:
         """Return `raw`, which stands `depth` deep, as our node."""
         mark = raw.start_mark
         place = Place(self._file, mark.line + 1, mark.column + 1)
+        tag, value = raw.tag, raw.value
         if type(raw) is yaml.ScalarNode:
-            return _Read(self._scalar(raw, place))
-        key = id(raw)
-        if key in self._open:
-            return self._refused(place, "an alias inside of what it stands for", "a definition cannot hold itself")
-        done = self._done.get(key)
-        if depth + (done.height if done else 0) >= MAX_DEPTH:
+            if tag == _PLAIN:
+                text = value[:1] in _LETTERS and value not in _WORDS
+                return Scalar(place, value if text else plain_value(value), value)
+            return self._tagged(raw, place) if tag else Scalar(place, value, value)
+        if depth >= MAX_DEPTH:
             return self._refused(place, f"nested more than {MAX_DEPTH} deep", "split it into definitions with ids")
-        if done:
-            return self._repeat(done)
-        self._open.add(key)
-        done = self._listing(raw, place, depth) if type(raw) is yaml.SequenceNode else self._table(raw, place, depth)
-        self._open.discard(key)
-        self._done[key] = done
-        return done
+        if type(raw) is yaml.MappingNode:
+            return self._table(raw, place, depth + 1)
+        listing = Listing(place, tuple([self.read(item, depth + 1) for item in value]))
+        return Scalar(place, Unresolved(), "") if tag and not self._takes(raw, place, "a list") else listing
 
-    def _repeat(self, done: _Read) -> _Read:
-        """Return what an alias stands for, or refuse it when there have been too many."""
-        before, self._repeated = self._repeated, self._repeated + done.size
-        if self._repeated <= MAX_REPEATED:
-            return done
-        if before <= MAX_REPEATED:  # said once, not for each of perhaps thousands
-            what = f"aliases repeat more than {MAX_REPEATED:,} nodes, from here on"
-            return self._refused(done.node.place, what, "use `parent:` and ids instead")
-        return _Read(Scalar(done.node.place, Unresolved(), ""))
-
-    def _scalar(self, raw: yaml.Node, place: Place) -> Node:
+    def _tagged(self, raw: yaml.Node, place: Place) -> Scalar:
         text: str = raw.value
-        if raw.tag == _PLAIN:
-            return Scalar(place, plain_value(text), text)
-        if not raw.tag:
-            return Scalar(place, text, text)
         tag = self._tag(raw, place)
         if tag is None:
             return Scalar(place, Unresolved(text), text)
         if tag == "new":
-            return self._refused(place, "`!new` takes a mapping", "write `!new {class: …}`").node
+            return self._refused(place, "`!new` takes a mapping", "write `!new {class: …}`")
         if not text.strip():
-            return self._refused(place, f"`!{tag}` without a name", f"write `!{tag} {_example(tag)}`").node
+            return self._refused(place, f"`!{tag}` without a name", f"write `!{tag} {_example(tag)}`")
         return Scalar(place, text, text, tag)
 
-    def _listing(self, raw: yaml.Node, place: Place, depth: int) -> _Read:
-        fits = not raw.tag or self._takes(raw, place, "a list")
-        parts = [self.read(item, depth + 1) for item in raw.value]
-        node = Listing(place, tuple(part.node for part in parts))
-        return _collected(node if fits else Scalar(place, Unresolved(), ""), parts)
-
-    def _table(self, raw: yaml.Node, place: Place, depth: int) -> _Read:
-        fits = not raw.tag or self._takes(raw, place, "a mapping")
-        parts: list[_Read] = []
+    def _table(self, raw: yaml.Node, place: Place, depth: int) -> Node:
+        file, read = self._file, self.read
         entries: dict[str, Node] = {}
         keys: dict[str, Place] = {}
         for raw_key, raw_value in raw.value:
             mark = raw_key.start_mark
-            key_place = Place(self._file, mark.line + 1, mark.column + 1)
-            part = self.read(raw_value, depth + 1)
-            parts.append(part)
-            key = self._key(raw_key, key_place)
+            key_place = Place(file, mark.line + 1, mark.column + 1)
+            node = read(raw_value, depth)
+            key = raw_key.value
+            if raw_key.tag != _PLAIN or key[:1] not in _LETTERS or key in _WORDS or "$" in key:
+                key = self._key(raw_key, key_place)
             if key in keys:
                 related = ((keys[key], "first here"),)
                 self._findings.error(key_place, f"key `{shown(key)}` stands twice", "remove one", related=related)
             elif key is not None:
                 keys[key] = key_place
-                entries[key] = part.node
-        node = Table(place, entries, keys, "new" if raw.tag else "")
-        return _collected(node if fits else Scalar(place, Unresolved(), ""), parts)
+                entries[key] = node
+        if raw.tag and not self._takes(raw, place, "a mapping"):
+            return Scalar(place, Unresolved(), "")
+        return Table(place, entries, keys, "new" if raw.tag else "")
 
     def _key(self, raw: yaml.Node, place: Place) -> str | None:
-        """Return the text of a key, or note why it cannot be one."""
+        """Return the text of a key that is not obviously one, or note why it cannot be."""
         text = raw.value
         if type(raw) is not yaml.ScalarNode:
             self._findings.error(
@@ -244,17 +248,9 @@ class _Reader:
         self._findings.error(place, f"unknown tag `{shown(written)}`", _FOUR_TAGS)
         return None
 
-    def _refused(self, place: Place, what: str, remedy: str) -> _Read:
+    def _refused(self, place: Place, what: str, remedy: str) -> Scalar:
         self._findings.error(place, what, remedy)
-        return _Read(Scalar(place, Unresolved(), ""))
-
-
-def _collected(node: Node, parts: Iterable[_Read]) -> _Read:
-    size, height = 1, 0
-    for part in parts:
-        size += part.size
-        height = max(height, part.height)
-    return _Read(node, size, height + 1)
+        return Scalar(place, Unresolved(), "")
 
 
 def _example(tag: str) -> str:
