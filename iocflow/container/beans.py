@@ -49,7 +49,7 @@ class Beans:
                 continue
             header = self._headers[id] = read_header(id, place, merged, self._checks)
             made = type(self._checks.overrides[id]) if id in self._checks.overrides else header.made
-            self._checks.beans[id] = BeanInfo(id, made, place)
+            self._checks.declare_bean(BeanInfo(id, made, place))
         self.used_templates = templates.parents
 
     def describe(self) -> None:

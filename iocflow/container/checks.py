@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from iocflow.container.annotations import Candidate, alternatives, fits, missing, shown
@@ -13,6 +13,8 @@ from iocflow.container.description import Bean, Process
 from iocflow.container.document import Document
 from iocflow.container.names import Names
 from iocflow.container.parameters import Signatures
+from iocflow.container.yaml_nodes import is_unresolved
+from iocflow.container.yaml_nodes import shown as shown_text
 from iocflow.wiring import BeanInfo, Listing, Node, Place, Scalar, Table, did_you_mean
 
 __all__ = ["Checks", "Requirement", "described"]
@@ -47,8 +49,10 @@ class Checks:
         self.overrides = overrides
         self.names = Names(document, document.extensions.components)
         self.signatures = Signatures()
-        self.beans: dict[str, BeanInfo] = {}
-        self.processors: dict[str, BeanInfo] = {}
+        self._beans: dict[str, BeanInfo] = {}
+        self._processors: dict[str, BeanInfo] = {}
+        self.beans: Mapping[str, BeanInfo] = MappingProxyType(self._beans)
+        self.processors: Mapping[str, BeanInfo] = MappingProxyType(self._processors)
         self.templates: dict[str, Place] = {}
         self.defined: dict[str, Bean] = {}
         self.described: dict[str, Process] = {}
@@ -60,6 +64,8 @@ class Checks:
 
     def coerce(self, node: Node, annotation: Any, what: str) -> Any:
         """Return the node's value as `annotation` wants it; a misfit is noted, and gives None."""
+        if _has_unresolved(node):
+            return None
         if is_tagged(node):
             self.findings.error(
                 node.place, f"{what} is a tagged value", f"write plain data that fits `{shown(annotation)}`"
@@ -96,6 +102,14 @@ class Checks:
 
     # What the container's own readers need beside that.
 
+    def declare_bean(self, info: BeanInfo) -> None:
+        """Make a bean known."""
+        self._beans[info.id] = info
+
+    def declare_processor(self, info: BeanInfo) -> None:
+        """Make a processor known."""
+        self._processors[info.id] = info
+
     @property
     def ids(self) -> tuple[str, ...]:
         """Every id that can be referred to."""
@@ -114,6 +128,8 @@ class Checks:
 
     def text(self, node: Node, what: str) -> str | None:
         """Return the node's text, or note that it is none."""
+        if is_unresolved(node):
+            return None
         if isinstance(node, Scalar) and not node.tag and isinstance(node.value, str) and node.value:
             return node.value
         if isinstance(node, Scalar) and node.tag:
@@ -128,7 +144,8 @@ class Checks:
         """Return the node if it is a table, or note that it is none."""
         if isinstance(node, Table) and not node.tag:
             return node
-        self.findings.error(node.place, f"{what} is {described(node)}", "write a table `key: value`")
+        if not is_unresolved(node):
+            self.findings.error(node.place, f"{what} is {described(node)}", "write a table `key: value`")
         return None
 
     def listed(self, node: Node) -> tuple[Node, ...]:
@@ -137,6 +154,8 @@ class Checks:
 
     def lookup(self, node: Node, what: str) -> str | None:
         """Return the id that `node` names, or note that there is no such bean or processor."""
+        if is_unresolved(node):
+            return None
         id = node.value if isinstance(node, Scalar) else None
         if not isinstance(id, str) or not isinstance(node, Scalar):
             self.findings.error(node.place, f"{what} is {described(node)}", "write the id of a bean or processor")
@@ -150,9 +169,9 @@ class Checks:
                 f"name a bean that has `parent: {id}`",
                 related=[(self.templates[id], f"`{id}` is defined here")],
             )
-        else:
+        elif self.document.complete:  # otherwise it may be defined in a file that could not be read
             remedy = "an id has no dot; a class is named by `class:`" if "." in id else did_you_mean(id, self.ids)
-            self.findings.error(node.place, f"{what} is `{node.text}`, which is no bean or processor", remedy)
+            self.findings.error(node.place, f"{what} is {described(node)}, which is no bean or processor", remedy)
         return None
 
     def require(self, id: str, annotation: Any, what: str, place: Place) -> None:
@@ -212,6 +231,13 @@ def _is_literal(node: Node) -> bool:
     return all(map(_is_literal, node.items if isinstance(node, Listing) else node.entries.values()))
 
 
+def _has_unresolved(node: Node) -> bool:
+    """Whether a mistake about the node, or about a part of it, is noted already."""
+    if isinstance(node, Scalar):
+        return is_unresolved(node)
+    return any(map(_has_unresolved, node.items if isinstance(node, Listing) else node.entries.values()))
+
+
 def _inside(node: Node, path: tuple[int | str, ...]) -> tuple[Node, list[str]]:
     """Follow pydantic's path into the node as far as the file goes."""
     names: list[str] = []
@@ -229,6 +255,5 @@ def _inside(node: Node, path: tuple[int | str, ...]) -> tuple[Node, list[str]]:
 def described(node: Node) -> str:
     """Return what the file says there, as a message may print it."""
     if isinstance(node, Scalar):
-        text = textwrap.shorten(node.text, 60, placeholder="...") if "\n" in node.text else node.text
-        return f"`{text}`" if text else "empty"
+        return f"`{shown_text(node.text)}`" if node.text else "empty"
     return "a list" if isinstance(node, Listing) else "an inner bean" if node.tag else "a table"

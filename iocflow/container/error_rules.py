@@ -11,12 +11,12 @@ from iocflow.container.roles import HANDLER, Roles, Wire
 from iocflow.error_handling import CONTINUE, FAIL, PASS, STOP, Decision, GoTo, RetryingErrorHandler
 from iocflow.wiring import Node, Place, Scalar, Table, did_you_mean
 
-__all__ = ["RULE_KEYS", "Rules"]
+__all__ = ["DECISIONS", "RETRY_OPTIONS", "RULE_KEYS", "Rules"]
 
 RULE_KEYS = ("for", "retry", "then", "handle")
 _ANSWERS = RULE_KEYS[1:]
-_DECISIONS = {"continue": CONTINUE, "stop": STOP, "fail": FAIL, "pass": PASS}
-_RETRY: dict[str, tuple[str, Any]] = {
+DECISIONS = {"continue": CONTINUE, "stop": STOP, "fail": FAIL, "pass": PASS}
+RETRY_OPTIONS: dict[str, tuple[str, Any]] = {
     "attempts": ("attempts", int),
     "delay": ("delay", float),
     "growth": ("growth", float),
@@ -65,7 +65,7 @@ class Rules:
 
     def _rule(self, node: Node, what: str, *, by_default: bool) -> Rule | None:
         if not isinstance(node, Table) or node.tag:
-            if isinstance(node, Scalar) and node.value in (*_DECISIONS, "retry"):
+            if isinstance(node, Scalar) and node.value in (*DECISIONS, "retry"):
                 word = node.value
                 remedy = f"write `{{then: {word}}}`" if word != "retry" else "write `{retry: {attempts: 3}}`"
                 self._checks.findings.error(node.place, f"{what} is `{word}`, a bare decision", remedy)
@@ -112,20 +112,20 @@ class Rules:
         if word == "compensate":
             remedy = "write `fail`"
             self._checks.findings.error(node.place, f"{what} is `compensate`, which comes with durable runs", remedy)
-        elif word is not None and word not in _DECISIONS:
-            remedy = did_you_mean(word, (*_DECISIONS, "{goto: ACTIVITY}"))
+        elif word is not None and word not in DECISIONS:
+            remedy = did_you_mean(word, (*DECISIONS, "{goto: ACTIVITY}"))
             self._checks.findings.error(node.place, f"{what} is {described(node)}, which is no decision", remedy)
-        return _DECISIONS.get(word or "")
+        return DECISIONS.get(word or "")
 
     def _retry(self, node: Node, what: str) -> Value | None:
         table = self._checks.table(node, what)
         if table is None:
             return None
-        self._checks.unknown_keys(table, _RETRY, what)
+        self._checks.unknown_keys(table, RETRY_OPTIONS, what)
         options = {
-            _RETRY[key][0]: self._checks.coerce(value, _RETRY[key][1], f"`{key}` of {what}")
+            RETRY_OPTIONS[key][0]: self._checks.coerce(value, RETRY_OPTIONS[key][1], f"`{key}` of {what}")
             for key, _, value in table
-            if key in _RETRY
+            if key in RETRY_OPTIONS
         }
         if None in options.values():
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from iocflow.container.annotations import shown
 from iocflow.container.checks import Checks
@@ -74,9 +74,10 @@ class Graph:
         order: Every id after all that it needs; without a circle only.
     """
 
-    def __init__(self, checks: Checks) -> None:
-        """Draw the graph; a circle is noted."""
+    def __init__(self, checks: Checks, hooks: Iterable[Value]) -> None:
+        """Draw the graph; a circle is noted. Every processor needs the `hooks`."""
         self._checks = checks
+        self._hooks = tuple(hooks)
         self.asks: dict[str, set[str]] = {}
         self.needs: dict[str, tuple[Reference, ...]] = {}
         for id, bean in checks.defined.items():
@@ -85,18 +86,18 @@ class Graph:
             self.needs[id] = () if id in checks.overrides else tuple(self._of_process(id, process))
         self.order = self._ordered()
 
-    def dependants(self, id: str) -> tuple[str, ...]:
-        """Return every id that needs `id`, directly or not, in the order of building."""
+    def dependants(self, id: str, *, without: Collection[str] = ()) -> tuple[str, ...]:
+        """Return every id that needs `id`, directly or not, in the order of building; those `without` need nothing."""
         found = {id}
         for other in self.order:
-            if any(one.id in found for one in self.needs[other]):
+            if other not in without and any(one.id in found for one in self.needs[other]):
                 found.add(other)
         return tuple(other for other in self.order if other in found and other != id)
 
-    def wanted(self, roots: Iterable[str]) -> frozenset[str]:
+    def wanted(self) -> frozenset[str]:
         """Return what is built at once: all but what only an overridden bean would have needed."""
-        held = self._held_by_overridden()
-        todo = [id for id in self.needs if id not in held] + list(roots)
+        held = self._held_by_overridden() - self._checks.roots
+        todo = [id for id in self.needs if id not in held]
         found = set(todo)
         while todo:
             for one in self.needs[todo.pop()]:
@@ -140,6 +141,7 @@ class Graph:
         yield from self._of_rules(id, bean.on_error)
 
     def _of_process(self, id: str, process: Process) -> Iterator[Reference]:
+        yield from self._of_values(id, self._hooks)
         yield from self._of_rules(id, process.on_error)
         if process.context_bean:
             yield Reference(process.context_bean, process.place)
@@ -187,6 +189,16 @@ class Graph:
         )
 
     # What only the whole picture shows.
+
+    def check_closers(self) -> None:
+        """Note inner beans that nobody would ever close, because a prototype holds them."""
+        for id, bean in self._checks.defined.items():
+            for inner in inner_beans(_values(bean)) if bean.scope == "prototype" else ():
+                if inner.close:
+                    text = f"`close` of the inner bean would never be called: the prototype `{id}` holds it"
+                    self._checks.findings.error(
+                        inner.place, text, f"make it a bean of its own, and let `{id}` refer to it"
+                    )
 
     def check_captures(self) -> None:
         """Note singletons that hold a context, which belongs to one run."""

@@ -7,11 +7,11 @@ import types
 from dataclasses import dataclass
 from typing import Any, Literal, get_origin
 
-from iocflow.container.annotations import UNKNOWN, alternatives
-from iocflow.container.checks import Checks
+from iocflow.container.annotations import UNKNOWN, alternatives, is_protocol
+from iocflow.container.checks import Checks, described
 from iocflow.wiring import Place, Scalar, Table, did_you_mean
 
-__all__ = ["BEAN_KEYS", "LATER_BEAN_KEYS", "MAKERS", "Header", "read_header"]
+__all__ = ["BEAN_KEYS", "LATER_BEAN_KEYS", "MAKERS", "SCOPES", "Header", "read_header"]
 
 MAKERS: tuple[Literal["class", "call", "factory"], ...] = ("class", "call", "factory")
 BEAN_KEYS = (
@@ -33,7 +33,7 @@ LATER_BEAN_KEYS = {
     "on-lost": "comes with durable runs",
     "isolate": "comes with activities in processes of their own",
 }
-_SCOPES: tuple[Literal["singleton", "prototype"], ...] = ("singleton", "prototype")
+SCOPES: tuple[Literal["singleton", "prototype"], ...] = ("singleton", "prototype")
 _INNER_KEYS = tuple(key for key in BEAN_KEYS if key not in ("scope", "parent", "abstract", "depends-on"))
 _CALL_KEYS = ("call", "args", "parent", "abstract", "on-error", "time-limit")
 
@@ -95,7 +95,13 @@ def _target(table: Table, kind: str, owner: str, checks: Checks) -> Any:
     what = f"`{kind}` of {owner}"
     if checks.text(node, what) is None or not isinstance(node, Scalar):
         return None
-    return checks.names.resolve(node, "class" if kind == "class" else "function", what)
+    target = checks.names.resolve(node, "class" if kind == "class" else "function", what)
+    if isinstance(target, type) and (inspect.isabstract(target) or is_protocol(target)):
+        lacking = ", ".join(f"`{name}`" for name in sorted(getattr(target, "__abstractmethods__", ())))
+        text = f"{what} is {described(node)}, which is abstract" + (f": it lacks {lacking}" if lacking else "")
+        checks.findings.error(node.place, text, "name a class that implements it")
+        return None
+    return target
 
 
 def _made(kind: str, target: Any, checks: Checks) -> tuple[type, bool]:
@@ -117,8 +123,8 @@ def _scope(table: Table, owner: str, checks: Checks) -> Literal["singleton", "pr
     name = None if node is None else checks.text(node, f"`scope` of {owner}")
     if node is None or name is None:
         return "singleton"
-    for scope in _SCOPES:
+    for scope in SCOPES:
         if scope == name:
             return scope
-    checks.findings.error(node.place, f"`scope` of {owner} is `{name}`, which is none", did_you_mean(name, _SCOPES))
+    checks.findings.error(node.place, f"`scope` of {owner} is `{name}`, which is none", did_you_mean(name, SCOPES))
     return "singleton"

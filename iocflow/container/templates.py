@@ -43,7 +43,8 @@ class Templates:
         if not isinstance(self._beans.entries.get(parent), Table):
             others = [one for one in self._beans.entries if one != id]
             what = f"`parent` of bean `{id}` is `{parent}`, which is no bean"
-            self._checks.findings.error(node.place, what, did_you_mean(parent, others))
+            if self._checks.document.complete:
+                self._checks.findings.error(node.place, what, did_you_mean(parent, others))
             return None
         if parent in path:
             self._circle(node.place, path[path.index(parent) :], parent)

@@ -1,0 +1,266 @@
+"""The application: beans and processors, ready to be used."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType, TracebackType
+from typing import Any, Protocol, Self, TypeVar, overload
+
+from iocflow.async_runner import AsyncRunner
+from iocflow.container.annotations import Candidate, fits, shown
+from iocflow.container.checks import Requirement
+from iocflow.container.failures import ClosedError, CloseError, UnknownIdError, WrongTypeError
+from iocflow.container.secrets import Secrets
+from iocflow.context import ProcessContext
+from iocflow.errors import DuplicateNameError
+from iocflow.hooks import Interceptor, RunObserver
+from iocflow.processor import Processor
+from iocflow.wiring import Mistake, Wired, did_you_mean
+
+__all__ = ["App", "Objects", "Origin"]
+
+C = TypeVar("C", bound=ProcessContext)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What an application knows of its file.
+
+    Attributes:
+        requirements: By id, what the uses of a bean want of it.
+    """
+
+    path: str = ""
+    warnings: tuple[Mistake, ...] = ()
+    secrets: Secrets = field(default_factory=Secrets)
+    requirements: Mapping[str, Iterable[Requirement]] = field(default_factory=dict)
+
+
+class Objects(Protocol):
+    """Where an application has its objects from.
+
+    Attributes:
+        ids: All of them, those of processors included.
+        processor_ids: Those of processors, in order.
+        runner: Where awaitables run; closed with the rest.
+    """
+
+    ids: tuple[str, ...]
+    processor_ids: tuple[str, ...]
+    runner: AsyncRunner
+
+    def get(self, id: str) -> Any:
+        """Return the object of a known id."""
+
+    def override(self, id: str, replacement: object) -> contextlib.AbstractContextManager[None]:
+        """Replace it for a while."""
+
+    def close(self) -> None:
+        """Close what was built."""
+
+
+class App:
+    """An application, built from a container file by `load`, or here from processors that were built in Python.
+
+    Use it as a context manager: leaving closes what was built, last built first.
+
+    Attributes:
+        path: The container file; empty when it was built in Python.
+        warnings: What the checks found that is probably not meant.
+        secrets: The secrets that were put in for placeholders; `mask` and `filter` keep them out of texts and logs.
+        runner: The one loop on which awaitables of activities run; its thread starts at first need.
+    """
+
+    def __init__(
+        self,
+        *processors: Processor[Any],
+        observers: Iterable[RunObserver] = (),
+        interceptors: Iterable[Interceptor] = (),
+        launchers: Iterable[object] = (),
+    ) -> None:
+        """Take processors, and what `observers:`, `interceptors:` and `launchers:` say in a file.
+
+        Raises:
+            DuplicateNameError: Two processors have the same name.
+        """
+        built = _Built(processors)
+        observed, intercepted, started = tuple(observers), tuple(interceptors), tuple(launchers)
+        for processor in processors:
+            processor.hooked(observed, intercepted, built.runner)
+        self._set(built, Origin(), {"launchers": lambda _: started})
+
+    @classmethod
+    def wired(cls, objects: Objects, origin: Origin, sections: Mapping[str, Callable[[Wired], object]]) -> Self:
+        """Return the application of a container file, for `load`."""
+        app = cls.__new__(cls)
+        app._set(objects, origin, sections)
+        return app
+
+    def _set(self, objects: Objects, origin: Origin, sections: Mapping[str, Callable[[Wired], object]]) -> None:
+        self.path = origin.path
+        self.warnings = origin.warnings
+        self.secrets = origin.secrets
+        self.runner = objects.runner
+        self._requirements = origin.requirements
+        self._objects = objects
+        self._builders = sections
+        self._sections: dict[str, object] = {}
+        self._closed = False
+        self._lock = threading.RLock()
+
+    # Look-ups.
+
+    def __getitem__(self, id: str) -> Any:
+        """Return the bean or processor of that id; a prototype is made anew each time.
+
+        Raises:
+            UnknownIdError: There is none; a KeyError.
+        """
+        self._refuse_unknown(id)
+        return self._objects.get(id)
+
+    def get(self, id: str, type: type[T]) -> T:
+        """Return the bean of that id, which is a `type`; a Protocol is compared by what it names.
+
+        Raises:
+            UnknownIdError: There is none.
+            WrongTypeError: It is of another type.
+        """
+        found = self[id]
+        if not fits(Candidate(found.__class__, objects=(found,)), type):
+            raise WrongTypeError(f"`{id}` is a `{shown(found.__class__)}`, not a `{shown(type)}`")
+        typed: T = found
+        return typed
+
+    @overload
+    def processor(self, id: str) -> Processor[Any]: ...
+    @overload
+    def processor(self, id: str, context: type[C]) -> Processor[C]: ...
+    def processor(self, id: str, context: type[C] | None = None) -> Processor[Any]:
+        """Return the processor of that id, whose runs have a `context` of that type.
+
+        Raises:
+            UnknownIdError: There is none.
+            WrongTypeError: It is no processor, or its context is of another type.
+        """
+        if id not in self._objects.processor_ids and id not in self._objects.ids:
+            self._refuse_unknown(id, self._objects.processor_ids)
+        found = self[id]
+        if not isinstance(found, Processor):
+            raise WrongTypeError(f"`{id}` is a `{shown(type(found))}`, no processor")
+        if context is not None and not issubclass(found.context_type, context):
+            works = f"works on a `{shown(found.context_type)}`"
+            raise WrongTypeError(f"the processor `{id}` {works}, not on a `{shown(context)}`")
+        return found
+
+    @property
+    def processors(self) -> Mapping[str, Processor[Any]]:
+        """All processors by id, in the order of the file."""
+        return MappingProxyType({id: self[id] for id in self._objects.processor_ids})
+
+    def section(self, key: str) -> object | None:
+        """Return what the section of that key became, as the launchers of `launchers`; None when there is none."""
+        self._refuse_closed()
+        with self._lock:
+            if key not in self._sections and key in self._builders:
+                self._sections[key] = self._builders[key](self)
+            return self._sections.get(key)
+
+    # Overriding and closing.
+
+    @contextlib.contextmanager
+    def override(self, id: str, replacement: object) -> Iterator[None]:
+        """Replace a bean for a while, in a test.
+
+        All that was built with it (processors too) is built anew with the replacement when it is looked up; at the end
+        the former objects are there again. What was looked up before keeps what it has.
+
+        Raises:
+            UnknownIdError: There is no such bean.
+            WrongTypeError: The replacement is not what the bean's uses need.
+        """
+        self._refuse_unknown(id)
+        candidate = Candidate(type(replacement), objects=(replacement,))
+        for one in self._requirements.get(id, ()):
+            if not fits(candidate, one.annotation):
+                wants = f"{one.what} ({one.place}) wants `{shown(one.annotation)}`"
+                raise WrongTypeError(f"a `{shown(type(replacement))}` cannot replace `{id}`: {wants}")
+        with self._objects.override(id, replacement):
+            with self._lock:
+                former, self._sections = self._sections, {}
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._sections = former
+
+    def close(self) -> None:
+        """Close what was built, last built first, each one even if another fails; later calls do nothing.
+
+        Raises:
+            CloseError: With all that was raised.
+        """
+        if not self._closed:
+            self._closed = True
+            self._objects.close()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        self._refuse_closed()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it; an error of closing is added to one that was on its way already."""
+        try:
+            self.close()
+        except CloseError as failures:
+            if error is None:
+                raise
+            for failure in failures.exceptions:
+                error.add_note(f"{', '.join(failure.__notes__)}: {type(failure).__name__}: {failure}")
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise ClosedError(f"the application{f' of {self.path}' if self.path else ''} is closed")
+
+    def _refuse_unknown(self, id: str, known: Iterable[str] | None = None) -> None:
+        self._refuse_closed()
+        if id not in self._objects.ids:
+            where = self.path or "the application"
+            remedy = did_you_mean(id, self._objects.ids if known is None else known)
+            raise UnknownIdError(f"{where} has no bean or processor `{id}`; {remedy}")
+
+
+class _Built:
+    """The processors of an application that is built in Python."""
+
+    def __init__(self, processors: Iterable[Processor[Any]]) -> None:
+        self.runner = AsyncRunner()
+        self._by_id: dict[str, object] = {}
+        for processor in processors:
+            if processor.name in self._by_id:
+                raise DuplicateNameError(
+                    f"two processors are named {processor.name!r}; give one of them another `name=`"
+                )
+            self._by_id[processor.name] = processor
+        self.ids = self.processor_ids = tuple(self._by_id)
+
+    def get(self, id: str) -> Any:
+        return self._by_id[id]
+
+    @contextlib.contextmanager
+    def override(self, id: str, replacement: object) -> Iterator[None]:
+        former, self._by_id = self._by_id, {**self._by_id, id: replacement}
+        try:
+            yield
+        finally:
+            self._by_id = former
+
+    def close(self) -> None:
+        self.runner.close()
