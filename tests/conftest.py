@@ -38,7 +38,7 @@ def iocflow(tmp_path: Path) -> Iocflow:
         timeout: float = 60,
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "iocflow.cli", *map(str, arguments)],
+            [str(Path(sys.executable).with_name("iocflow")), *map(str, arguments)],
             cwd=cwd,
             env={**os.environ, **(env or {})},
             input=stdin,

@@ -92,17 +92,17 @@ class Session:
         """Take secrets out of everything that is written from now on."""
         self.terminal.mask = self._formatter.mask = mask
 
-    def complain(self, message: str, error: BaseException | None = None) -> None:
-        """Tell the person at the keyboard what went wrong, or the log, when that is what the terminal is read by.
+    def complain(self, message: str, error: BaseException | None = None, *, head: str = "iocflow: ") -> None:
+        """Say on standard error what went wrong, as a record where a machine reads the log.
 
         The traceback of `error` is added only for those who asked for it.
         """
         if self._options.log_format is LogFormat.JSON:
             logging.getLogger("iocflow.cli").error(message, exc_info=error)
             return
-        self.terminal.complain(message)
+        self.terminal.complain(message, head=head)
         if error is not None and self._formatter.traceback:
-            self.terminal.complain("".join(traceback.format_exception(error)))
+            self.terminal.complain("".join(traceback.format_exception(error)), head="")
 
 
 def command(
@@ -155,7 +155,7 @@ def _guarded(session: Session, work: Callable[[], ExitCode]) -> int:
     try:
         return work()
     except (ConfigurationError, LauncherError) as error:
-        session.complain(str(error))
+        session.complain(str(error), error, head="")
         return ExitCode.CONFIGURATION
     except UsageError as error:
         session.complain(str(error))

@@ -6,6 +6,7 @@ import importlib
 import os
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ from iocflow.container import App, load
 from iocflow.processor import Processor
 from iocflow.wiring import did_you_mean
 
-__all__ = ["File", "is_module", "open_app", "processor_of", "require_file"]
+__all__ = ["File", "applications", "is_module", "open_app", "processor_of", "require_file"]
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="A container file, or MODULE:APP for an App built in Python.")
@@ -42,6 +43,11 @@ def require_file(file: str) -> None:
         beside = path.parent.iterdir() if path.parent.is_dir() else ()
         files = [str(each) for each in beside if each.suffix in (".yaml", ".yml")]
         raise UsageError(f"there is no file {file}; {did_you_mean(file, files)}")
+
+
+def applications(module: ModuleType) -> dict[str, App]:
+    """Return the applications that a module defines, by name."""
+    return {name: value for name, value in vars(module).items() if isinstance(value, App)}
 
 
 def open_app(session: Session, file: str) -> App:
@@ -82,9 +88,8 @@ def _imported(session: Session, file: str) -> App:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise UsageError(f"{file}: there is no module {error.name} in {os.getcwd()} or on the import path") from error
-    apps = [key for key, value in vars(module).items() if isinstance(value, App)]
+    apps = applications(module)
     if name not in apps:
         there = f"is a {type(getattr(module, name)).__name__}" if hasattr(module, name) else "is not there"
         raise UsageError(f"{file}: {name} {there}, an App is wanted; {did_you_mean(name, apps)}")
-    app: App = getattr(module, name)
-    return app
+    return apps[name]

@@ -39,10 +39,14 @@ class Terminal:
         """Whether standard error is a terminal on which a line may be redrawn."""
         return self.colour and sys.stderr.isatty()
 
-    def styled(self, text: str, colour: str, stream: TextIO | None = None) -> str:
-        """Return `text` in `colour` (typer's name of it, or empty) if `stream`, else the result's, shows colours."""
-        wanted = colour and self.colour and (stream or self._result or sys.stdout).isatty()
-        return typer.style(text, fg=colour) if wanted else text
+    @property
+    def coloured(self) -> bool:
+        """Whether the result may be coloured."""
+        return self.colour and (self._result or sys.stdout).isatty()
+
+    def styled(self, text: str, colour: str) -> str:
+        """Return `text`, a part of the result, in `colour` (typer's name of it, or empty) if it may be coloured."""
+        return typer.style(text, fg=colour) if colour and self.coloured else text
 
     def write(self, text: str = "") -> None:
         """Write a line of the result.
@@ -75,10 +79,11 @@ class Terminal:
             return [self._masked(value) for value in data]
         return self.mask(data) if isinstance(data, str) else data
 
-    def complain(self, text: str) -> None:
+    def complain(self, text: str, *, head: str = "iocflow: ") -> None:
         """Write an error for the person at the keyboard."""
-        head = self.styled("iocflow:", "red", sys.stderr)
-        sys.stderr.write(f"{head} {self.mask(text)}\n")
+        if self.colour and sys.stderr.isatty():
+            head = typer.style(head, fg="red")
+        sys.stderr.write(f"{head}{self.mask(text)}\n")
         sys.stderr.flush()
 
     @contextmanager

@@ -1,0 +1,96 @@
+"""A small shop for the command line to work on: one module and one container file, in a folder of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+MODULE = """
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+from iocflow import Activity, App, ProcessContext, SequenceProcessor
+
+
+@dataclass
+class Order:
+    id: int
+    price: float = 1.0
+
+
+class Shop(ProcessContext):
+    seed_data: Order
+    text: str = ""
+
+
+class Greet(Activity[Shop]):
+    def __init__(self, word: str, token: str = "") -> None:
+        self.word, self.token = word, token
+
+    def execute(self, context: Shop) -> None:
+        context.text = f"{self.word} {self.token}"
+
+
+def say(context: Shop) -> None:
+    print("said on standard output:", context.text, flush=True)
+    subprocess.run([sys.executable, "-c", "print('said by a child')"], check=True)
+
+
+def stop(context: Shop) -> None:
+    context.stop_process("nobody is interested")
+
+
+def fail(context: Shop) -> None:
+    raise ConnectionError(f"no route to {context.text or 'host'}")
+
+
+def leave(context: Shop) -> None:
+    sys.exit(3)
+
+
+def wait(context: Shop) -> None:
+    print("waiting", file=sys.stderr, flush=True)
+    time.sleep(30)
+
+
+app = App(SequenceProcessor([say], context=Shop, name="greeting"))
+nothing = 1
+"""
+
+CONTAINER = """\
+iocflow: 1
+package: shop
+values:
+  word: Hello
+beans:
+  greet: {class: .Greet, args: {word: "${word}", token: "${secret:SHOP_TOKEN:none}"}}
+  say: {call: .say}
+  stop: {call: .stop}
+  fail: {call: .fail}
+  leave: {call: .leave}
+  wait: {call: .wait}
+processors:
+  greeting: {context: .Shop, sequence: [greet, say]}
+  stopping: {context: .Shop, sequence: [stop, say]}
+  failing: {context: .Shop, sequence: [greet, fail, say]}
+  leaving: {context: .Shop, sequence: [leave]}
+  waiting: {context: .Shop, sequence: [wait]}
+profiles:
+  loud:
+    values: {word: HELLO}
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """Return the container file `shop.yaml`, beside its module `shop.py`, in the folder where commands run."""
+    (tmp_path / "shop.py").write_text(MODULE, encoding="utf-8")
+    file = tmp_path / "shop.yaml"
+    file.write_text(CONTAINER, encoding="utf-8")
+    return file

@@ -1,0 +1,183 @@
+"""`iocflow run` from the outside."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SEED = ("--seed", '{"id": 1}')
+
+
+def test_trail_and_end_are_printed(iocflow: Any, shop: Path) -> None:
+    """A completed run prints a line per activity and the end, and leaves with 0."""
+    done = iocflow("run", "shop.yaml", "greeting", *SEED)
+    assert done.returncode == 0, done.stderr
+    greet, say, end = done.stdout.splitlines()[-3:]
+    assert re.fullmatch(r"  greet  DONE  +[\d.]+ ms", greet)
+    assert re.fullmatch(r"  say    DONE  +[\d.]+ m?s", say)
+    assert re.fullmatch(r"greeting: COMPLETED in [\d.]+ m?s, run [0-9a-f-]{36}", end)
+    assert done.stderr == ""
+
+
+def test_json_is_alone_on_standard_output(iocflow: Any, shop: Path) -> None:
+    """--json prints one object with the agreed keys; what activities and children print goes to standard error."""
+    done = iocflow("run", "shop.yaml", "greeting", *SEED, "--json")
+    run = json.loads(done.stdout)
+    assert list(run) == ["id", "processor", "outcome", "steps", "error"]
+    assert (run["processor"], run["outcome"], run["error"]) == ("greeting", "COMPLETED", None)
+    assert [step["activity"] for step in run["steps"]] == ["greet", "say"]
+    for step in run["steps"]:
+        assert list(step) == ["activity", "outcome", "attempts", "started", "ended", "error"]
+        assert (step["outcome"], step["attempts"], step["error"]) == ("DONE", 1, None)
+        started, ended = datetime.fromisoformat(step["started"]), datetime.fromisoformat(step["ended"])
+        assert started.utcoffset() is not None
+        assert started <= ended
+    assert "said on standard output: Hello none" in done.stderr
+    assert "said by a child" in done.stderr
+
+
+def test_stopped_run_is_well(iocflow: Any, shop: Path) -> None:
+    """A run that an activity stopped leaves with 0 and tells the reason."""
+    done = iocflow("run", "shop.yaml", "stopping", *SEED)
+    assert done.returncode == 0
+    assert "stopping: STOPPED (nobody is interested)" in done.stdout
+    assert "say" not in done.stdout
+
+
+def test_failed_run_names_error_and_activity(iocflow: Any, shop: Path) -> None:
+    """A failed run leaves with 1; the error is on standard error with its activity, without a traceback."""
+    done = iocflow("run", "shop.yaml", "failing", *SEED)
+    assert done.returncode == 1
+    assert "failing: FAILED" in done.stdout
+    assert "iocflow: fail: ConnectionError: no route to Hello none" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_failed_run_in_json(iocflow: Any, shop: Path) -> None:
+    """--json tells the error of the run and of the step; the exit status is the same."""
+    done = iocflow("run", "shop.yaml", "failing", *SEED, "--json")
+    run = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert run["outcome"] == "FAILED"
+    assert run["error"] == run["steps"][1]["error"] == "ConnectionError: no route to Hello none"
+
+
+@pytest.mark.parametrize("asked", [["--traceback"], ["--log-level", "debug"]])
+def test_traceback_for_those_who_ask(iocflow: Any, shop: Path, asked: list[str]) -> None:
+    """The traceback of a failed run is shown with --traceback and with a debug log."""
+    done = iocflow("run", "shop.yaml", "failing", *SEED, *asked)
+    assert done.returncode == 1
+    assert "Traceback (most recent call last)" in done.stderr
+    assert "shop.py" in done.stderr
+
+
+def test_seed_of_the_wrong_shape_fails_before_the_first_activity(iocflow: Any, shop: Path) -> None:
+    """A seed that does not fit is a failed run without a step, and the field is named."""
+    done = iocflow("run", "shop.yaml", "greeting", "--seed", '{"id": "many"}')
+    assert done.returncode == 1
+    assert done.stdout.startswith("greeting: FAILED")
+    assert "SeedError" in done.stderr
+    assert "id" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_seed_from_file_and_standard_input(iocflow: Any, shop: Path) -> None:
+    """@FILE and @- give the seed as well."""
+    (shop.parent / "seed.json").write_text('{"id": 7}', encoding="utf-8")
+    assert iocflow("run", "shop.yaml", "greeting", "--seed", "@seed.json").returncode == 0
+    assert iocflow("run", "shop.yaml", "greeting", "--seed", "@-", stdin='{"id": 7}').returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "shop.yaml", "greetin"], "shop.yaml has no processor greetin; did you mean `greeting`?"),
+        (["run", "shop.yml", "greeting"], "there is no file shop.yml; did you mean `shop.yaml`?"),
+        (["run", ".", "greeting"], ". is a folder; name a container file in it"),
+        (["run", "shop.yaml", "greeting", "--seed", '{"id": }'], "--seed:1:8: Expecting value"),
+        (["run", "shop.yaml", "greeting", "--seed", "@gone.json"], "--seed @gone.json: No such file or directory"),
+        (["run", "shop.yaml", "greeting", "--set", "word"], "'word' assigns nothing; write KEY=VALUE"),
+        (["run", "shop.yaml", "greeting", "--sed", "1"], "No such option"),
+        (["run", "shop.yaml"], "Missing argument"),
+        (["run", "shop:ap", "greeting"], "ap is not there, an App is wanted; did you mean `app`?"),
+        (["run", "shop:nothing", "greeting"], "nothing is a int, an App is wanted"),
+        (["run", "shopp:app", "greeting"], "there is no module shopp"),
+        (["run", "shop:app", "greeting", "--set", "word=x"], "--profile and --set are for container files"),
+        (["runn", "shop.yaml"], "No such command 'runn'. Did you mean 'run'?"),
+    ],
+)
+def test_wrong_use(iocflow: Any, shop: Path, arguments: list[str], message: str) -> None:
+    """A mistake on the command line leaves with 2, says what to write, prints no result and no traceback."""
+    done = iocflow(*arguments)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_application_built_in_python(iocflow: Any, shop: Path) -> None:
+    """`module:app` stands wherever a container file does; the module is found in the current folder."""
+    done = iocflow("run", "shop:app", "greeting", *SEED)
+    assert done.returncode == 0, done.stderr
+    assert "greeting: COMPLETED" in done.stdout
+
+
+def test_broken_module_is_shown_as_it_is(iocflow: Any, shop: Path) -> None:
+    """An error in the user's own module is named, and its traceback shown on demand."""
+    (shop.parent / "broken.py").write_text("import shop\nshop.gone()\n", encoding="utf-8")
+    done = iocflow("run", "broken:app", "greeting")
+    assert done.returncode == 1
+    assert "AttributeError: module 'shop' has no attribute 'gone'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "broken.py" in iocflow("run", "broken:app", "greeting", "--traceback").stderr
+
+
+def test_values_and_profiles_override(iocflow: Any, shop: Path) -> None:
+    """--set and --profile change the file's values; --set wins."""
+    assert "Bonjour" in iocflow("run", "shop.yaml", "greeting", *SEED, "--set", "word=Bonjour").stdout
+    assert "HELLO" in iocflow("run", "shop.yaml", "greeting", *SEED, "--profile", "loud").stdout
+    both = ("--profile", "loud", "--set", "word=Ciao")
+    assert "Ciao" in iocflow("run", "shop.yaml", "greeting", *SEED, *both).stdout
+
+
+def test_mistakes_in_the_file_run_nothing(iocflow: Any, shop: Path) -> None:
+    """A file with mistakes leaves with 3; all of them are reported with their places, and nothing is run."""
+    text = shop.read_text(encoding="utf-8").replace(".Greet,", ".Gret,").replace("[stop, say]", "[stop, sya]")
+    shop.write_text(text, encoding="utf-8")
+    done = iocflow("run", "shop.yaml", "greeting", *SEED)
+    assert done.returncode == 3
+    assert re.search(r"shop\.yaml:6:\d+: ", done.stderr)
+    assert re.search(r"shop\.yaml:14:\d+: .*sya.*did you mean `say`", done.stderr)
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_json_log(iocflow: Any, shop: Path) -> None:
+    """With --log-format json every log line is an object; that of the failure tells run, processor, activity."""
+    done = iocflow("run", "shop.yaml", "failing", *SEED, "--log-format", "json")
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    (failed,) = (line for line in lines if line["exception"] and line["activity"] == "fail")
+    assert (failed["processor"], failed["attempt"], failed["level"]) == ("failing", 1, "ERROR")
+    assert failed["run_id"] in done.stdout
+
+
+def test_secrets_are_masked_everywhere(iocflow: Any, shop: Path) -> None:
+    """A secret's value is in no line that iocflow itself writes: trail, error, log, JSON."""
+    env = {"SHOP_TOKEN": "hunter2secret"}
+    for options in (["--log-level", "debug"], ["--json"], ["--log-format", "json"]):
+        done = iocflow("run", "shop.yaml", "failing", *SEED, *options, env=env)
+        assert done.returncode == 1
+        assert "no route to Hello ***" in done.stdout + done.stderr
+        assert "hunter2secret" not in done.stdout + done.stderr
+
+
+def test_exit_in_an_activity_is_a_failure(iocflow: Any, shop: Path) -> None:
+    """`sys.exit(3)` in an activity cannot pretend that the file has mistakes."""
+    done = iocflow("run", "shop.yaml", "leaving", *SEED)
+    assert done.returncode == 1
+    assert "SystemExit(3)" in done.stderr
