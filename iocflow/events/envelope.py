@@ -1,0 +1,87 @@
+"""From the bytes of a JSON document to an event: CloudEvents as they are, anything else wrapped."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any, NoReturn
+
+from iocflow.errors import IocflowError
+from iocflow.events.source import Event
+
+__all__ = ["UnreadableEventError", "read_event"]
+
+_ATTRIBUTES = frozenset(
+    ("specversion", "id", "source", "type", "subject", "time", "data", "datacontenttype", "dataschema", "traceparent")
+)
+
+
+class UnreadableEventError(IocflowError, ValueError):
+    """The bytes are no event; the message says why."""
+
+
+def read_event(raw: bytes, *, source: str, id: str) -> Event:
+    """Return the event in a JSON document.
+
+    An object is an envelope when it has `specversion`, or when it has `data` and no key that is not an attribute of
+    CloudEvents; its `data` is the seed. Any other document is the seed itself. A plain object that happens to look like
+    an envelope is put into one: `{"data": {…}}`.
+
+    Args:
+        raw: The document, in UTF-8.
+        source: The event's source, unless it tells one.
+        id: The event's id, unless it tells one.
+
+    Raises:
+        UnreadableEventError: It is no JSON, or a broken envelope.
+    """
+    try:
+        document: Any = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse)
+    except UnicodeDecodeError as error:
+        raise UnreadableEventError(f"not UTF-8 at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise UnreadableEventError(f"not JSON: {error}") from None
+    except RecursionError:
+        raise UnreadableEventError("not JSON that can be read: nested too deeply") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise UnreadableEventError(f"not JSON that can be read: {error}") from None
+    if not _is_envelope(document):
+        return Event(id, source, document)
+    if "data_base64" in document:
+        raise UnreadableEventError("`data_base64` is not supported; send the data as JSON in `data`")
+    return Event(
+        id=_text(document, "id") or id,
+        source=_text(document, "source") or source,
+        data=document.get("data"),
+        type=_text(document, "type"),
+        subject=_text(document, "subject"),
+        time=_time(_text(document, "time")),
+    )
+
+
+def _is_envelope(document: object) -> bool:
+    if not isinstance(document, dict):
+        return False
+    return "specversion" in document or ("data" in document and document.keys() <= _ATTRIBUTES)
+
+
+def _text(document: dict[str, Any], name: str) -> str:
+    value = document.get(name)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise UnreadableEventError(f"the envelope's `{name}` is no text")
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        raise UnreadableEventError("the envelope's `time` is no date and time (2026-03-01T06:00:00Z)") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise UnreadableEventError(f"not JSON: {constant} is no JSON number")

@@ -1,0 +1,241 @@
+"""A folder as a source: one JSON file is one event."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from iocflow.events.address import Address
+from iocflow.events.envelope import UnreadableEventError, read_event
+from iocflow.events.folder_places import FileRefusedError, Places, printable, read_file
+from iocflow.events.source import Delivery, Event, Reason
+from iocflow.launch.clock import Clock, SystemClock
+from iocflow.launch.errors import LauncherError
+
+__all__ = ["FolderOptions", "FolderSource"]
+
+logger = logging.getLogger("iocflow.events")
+
+UNFINISHED = (".tmp", ".part")
+"""Endings under which programs write what they will rename when it is complete."""
+
+Signature = tuple[int, int, int]
+"""Which file it is, and how it was when it was looked at: inode, size, time of the last change in ns."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOptions:
+    """How a folder is watched.
+
+    Attributes:
+        interval: How often it is looked at. A file is taken when it is unchanged for that long.
+        patience: For how long a file that is no JSON (yet) has to be unchanged before it is refused.
+        limit: The largest file, in bytes, that is read.
+    """
+
+    interval: timedelta = timedelta(milliseconds=200)
+    patience: timedelta = timedelta(seconds=2)
+    limit: int = 10_000_000
+
+
+@dataclass(slots=True)
+class _Sighting:
+    """A file in the inbox: how it looks and since when, why it cannot be read, and whether it cannot be moved."""
+
+    name: str
+    signature: Signature
+    since: float
+    unreadable: str = ""
+    stuck: bool = False
+
+
+class FolderSource:
+    """`folder:var/inbox`: every file in the folder is an event, taken in the order of the files' times.
+
+    A file is claimed by renaming it into `working/`, which no two processes can do with one file; it goes to `done/`,
+    or to `failed/` with a `NAME.reason.json` beside it. What is in `working/` when the source is opened was in hand
+    when an earlier process died, and is delivered again. Left alone are folders, and files whose name begins with a dot
+    or ends in `.tmp` or `.part`: write under such a name and rename, and no reader ever sees half a file. A file that
+    grows is waited for. Links and other things that are no files are refused.
+    """
+
+    def __init__(self, path: str | Path, options: FolderOptions | None = None, clock: Clock | None = None) -> None:
+        """Take the folder's path, relative to the working directory; it is made when the source is opened."""
+        self.path = Path(path)
+        self.options = options or FolderOptions()
+        self._clock = clock or SystemClock()
+        self._places = Places(self.path)
+        self._sightings: dict[str, _Sighting] = {}
+        self._ready: deque[_Sighting] = deque()
+        self._left_over: deque[str] = deque()
+        self._held: set[str] = set()
+        self._looked = float("-inf")
+        self._woken = threading.Event()
+
+    @classmethod
+    def at(cls, address: Address) -> FolderSource:
+        """Return the source at an address, as `folder:var/inbox?interval=200ms&patience=2s&limit=10MB`."""
+        address.only(("interval", "patience", "limit"))
+        if address.path.startswith("//") and not address.path.startswith("///"):
+            raise LauncherError(f"`{address.text}` names a host; write folder:var/inbox, or folder:/var/inbox")
+        least, most = timedelta(milliseconds=10), timedelta(hours=1)
+        default = FolderOptions()
+        options = FolderOptions(
+            address.duration("interval", default.interval, least, most),
+            address.duration("patience", default.patience, timedelta(0), most),
+            address.size("limit", default.limit),
+        )
+        return cls(address.path.removeprefix("//"), options)
+
+    @property
+    def name(self) -> str:
+        """The address."""
+        return f"folder:{self.path}"
+
+    def open(self) -> None:
+        """Make the folders, lock them, and find what an earlier process had in hand."""
+        self._places.prepare()
+        self._left_over = deque(name for name in self._places.left_over() if name not in self._held)
+        for name in self._left_over:
+            logger.warning("event file %s was in hand when a process ended; it is brought again", printable(name))
+
+    def receive(self, limit: int, timeout: float) -> Sequence[Delivery]:
+        """Return up to `limit` events; look at the folder when it is time to."""
+        found: list[Delivery] = []
+        while self._left_over and len(found) < limit:
+            found.append(self._again(self._left_over.popleft()))
+        if len(found) < limit:
+            found += self._new(limit - len(found))
+        if not found:
+            due = self._looked + self.options.interval.total_seconds() - self._clock.monotonic()
+            self._woken.wait(max(min(due, timeout), 0.001))
+            self._woken.clear()
+        return found
+
+    def acknowledge(self, delivery: Delivery) -> None:
+        """Move the file to `done/`."""
+        name = str(delivery.key)
+        self._places.finish(name, self._clock.now())
+        self._held.discard(name)
+
+    def give_back(self, delivery: Delivery) -> None:
+        """Move the file to the inbox; if another one has its name there, it is brought again from where it is."""
+        name = str(delivery.key)
+        if not self._places.give_back(name):
+            self._left_over.append(name)
+        self._held.discard(name)
+
+    def dead_letter(self, delivery: Delivery, reason: Reason) -> None:
+        """Move the file to `failed/`, with the reason beside it."""
+        name = str(delivery.key)
+        self._places.fail(name, reason, self._clock.now())
+        self._held.discard(name)
+
+    def wake(self) -> None:
+        """Let a `receive` that waits return now."""
+        self._woken.set()
+
+    def close(self) -> None:
+        """Let other processes have the folder."""
+        self._places.release()
+
+    def _new(self, limit: int) -> list[Delivery]:
+        now = self._clock.monotonic()
+        if not self._ready and now - self._looked >= self.options.interval.total_seconds():
+            self._look(now)
+        found: list[Delivery] = []
+        while self._ready and len(found) < limit:
+            delivery = self._take(self._ready.popleft(), now)
+            if delivery is not None:
+                found.append(delivery)
+        return found
+
+    def _look(self, now: float) -> None:
+        """Note every file of the inbox; those that look as they did a while ago are ready to be read."""
+        sightings: dict[str, _Sighting] = {}
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                if entry.name.startswith(".") or entry.name.endswith(UNFINISHED) or entry.is_dir(follow_symlinks=False):
+                    continue
+                signature = _signature(Path(entry.path))
+                if signature is None:
+                    continue
+                before = self._sightings.get(entry.name)
+                if before is None or before.signature != signature:
+                    before = _Sighting(entry.name, signature, now)
+                sightings[entry.name] = before
+        self._sightings, self._looked = sightings, now
+        settled = (one for one in sightings.values() if now - one.since >= self.options.interval.total_seconds())
+        self._ready = deque(sorted(settled, key=lambda one: (one.signature[2], one.name)))
+
+    def _take(self, sighting: _Sighting, now: float) -> Delivery | None:
+        """Read and claim a file; None when it is better looked at again later."""
+        path = self.path / sighting.name
+        if _signature(path) != sighting.signature:
+            return None
+        event: Event | None = None
+        if not sighting.unreadable:
+            event, sighting.unreadable, final = self._read(path)
+            if event is None and final:
+                sighting.since = float("-inf")
+        if event is None and now - sighting.since < self.options.patience.total_seconds():
+            return None
+        claimed = self._claim(sighting)
+        if claimed is None:
+            return None
+        self._sightings.pop(sighting.name, None)
+        if _signature(claimed) != sighting.signature:
+            # Somebody wrote between reading and claiming.
+            self._held.add(sighting.name)
+            self.give_back(Delivery(sighting.name, key=sighting.name))
+            return None
+        return self._delivery(sighting.name, event, sighting.unreadable)
+
+    def _claim(self, sighting: _Sighting) -> Path | None:
+        try:
+            return self._places.claim(sighting.name)
+        except PermissionError as error:
+            if not self._places.writable():
+                raise
+            if not sighting.stuck:
+                sighting.stuck = True
+                logger.warning("event file %s is left alone, it cannot be moved: %s", printable(sighting.name), error)
+            return None
+
+    def _again(self, name: str) -> Delivery:
+        event, refusal, _ = self._read(self._places.working / name)
+        return self._delivery(name, event, refusal)
+
+    def _delivery(self, name: str, event: Event | None, refusal: str) -> Delivery:
+        self._held.add(name)
+        return Delivery(printable(name), event, "" if event else refusal, key=name)
+
+    def _read(self, path: Path) -> tuple[Event | None, str, bool]:
+        """Return the event in a file; or why there is none, and whether waiting would not change that."""
+        try:
+            raw = read_file(path, self.options.limit)
+            # The same file gets the same id when it is brought again; another one under an old name gets another one.
+            id = f"{printable(path.name)}#{hashlib.sha256(raw).hexdigest()[:16]}"
+            return read_event(raw, source=self.name, id=id), "", True
+        except FileRefusedError as error:
+            return None, f"refused: {error}", True
+        except UnreadableEventError as error:
+            return None, f"refused: {error}", False
+        except OSError as error:
+            return None, f"cannot be read: {error.strerror}", False
+
+
+def _signature(path: Path) -> Signature | None:
+    """Return a file's signature, None when it is gone."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

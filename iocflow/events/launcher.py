@@ -1,0 +1,225 @@
+"""The launcher that events set off: receive, run, then tell the source what became of it."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from iocflow.events.source import Delivery, EventSource, Reason
+from iocflow.launch.contract import Acknowledgement, Launch, Launchable
+from iocflow.launch.counters import Count
+from iocflow.launch.ended import Ended
+from iocflow.launch.errors import ImpossibleSourceError, LockedError
+from iocflow.launch.exit_codes import ExitCode
+from iocflow.launch.launcher import BaseLauncher, Host
+from iocflow.launch.pool import Progress, Task
+from iocflow.launch.snapshot import LauncherState
+
+__all__ = ["EventLauncher"]
+
+logger = logging.getLogger("iocflow.events")
+
+WAIT = 0.5
+"""How long, in seconds, the consumer waits for an event or a free thread at a time."""
+PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+"""How long it waits, in seconds, before it tries a source in trouble again."""
+SILENT = 60.0
+"""After how many seconds without a turn of the consumer the launcher is in trouble."""
+ABANDON = 1.0
+"""How long, in seconds, giving back may take after the grace time."""
+
+_Settlement = tuple[Delivery, Ended | None]
+"""A delivery and how its run ended, None when it was not run."""
+
+
+class EventLauncher(BaseLauncher):
+    """Runs a processor for each event of a source; a thread of its own, the consumer, talks to the source.
+
+    The consumer receives while threads of the pool are free, and only then. What a run leaves is told to the source by
+    the consumer too, since many sources want to hear it from the thread that received. It is told after the run: when
+    the process dies in between, the event is brought again (at least once; the idempotency key is the same). While the
+    source does not take an acknowledgement, nothing more is received.
+    """
+
+    def __init__(self, name: str, source: EventSource, processor: Launchable) -> None:
+        """Take the parts."""
+        super().__init__(name, "source", source.name, processor)
+        self.source = source
+        self._ended: queue.SimpleQueue[_Settlement] = queue.SimpleQueue()
+        self._unsettled: deque[_Settlement] = deque()
+        self._held: set[Delivery] = set()
+        self._open = False
+        self._failures = 0
+        self._stopping = False
+        self._abandoning = False
+        self._over = False
+        self._paused = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._turned = 0.0
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with it, empty when nothing is."""
+        silent = self._host.clock.monotonic() - self._turned if self._thread and not self._over else 0.0
+        return f"no progress for {silent:.0f} s" if silent > SILENT + max(PAUSES) else self._trouble
+
+    def start(self, host: Host) -> None:
+        """Start the consumer, which opens the source."""
+        self._lent = host
+        self._thread = self._consumer()
+
+    def heartbeat(self) -> None:
+        """Replace the consumer when it died."""
+        if self._thread and not self._thread.is_alive() and not self._over:
+            logger.error("the consumer of launcher %s died and is replaced", self.name, extra={"launcher": self.name})
+            self._thread = self._consumer()
+
+    def stop(self) -> None:
+        """Receive nothing more."""
+        self._stopping = True
+        self._wake()
+
+    def finish(self, deadline: float) -> bool:
+        """Wait until every event in hand is settled; give back those that are not in time."""
+        if self._thread is None:
+            return True
+        self._thread.join(max(deadline - self._host.clock.monotonic(), 0.0))
+        in_time = not self._thread.is_alive()
+        if not in_time:
+            self._abandoning = True
+            self._wake()
+            self._thread.join(ABANDON)
+        self._become(LauncherState.STOPPED, self._trouble)
+        return in_time
+
+    def _consumer(self) -> threading.Thread:
+        self._turned = self._host.clock.monotonic()
+        thread = threading.Thread(target=self._consume, name=f"iocflow-events-{self.name}", daemon=True)
+        thread.start()
+        return thread
+
+    def _wake(self) -> None:
+        self._paused.set()
+        self.source.wake()
+
+    def _consume(self) -> None:
+        while not self._over:
+            self._turned = self._host.clock.monotonic()
+            try:
+                self._turn()
+            except (ImpossibleSourceError, LockedError) as error:
+                self._give_up(error)
+            except Exception as error:  # noqa: BLE001  # logged, counted, and shown as the launcher's trouble
+                self._in_trouble(error)
+            else:
+                self._failures = 0
+
+    def _turn(self) -> None:
+        """Do one round: open, settle what has ended, receive what there is room for."""
+        if not self._open and not self._stopping:
+            self.source.open()
+            self._open = True
+        self._settle()
+        if not self._stopping:
+            self._become(LauncherState.RUNNING)
+            self._receive()
+        elif self._abandoning or not self._held:
+            self._leave()
+        else:
+            self._pause(WAIT)
+
+    def _receive(self) -> None:
+        free = self._host.pool.wait_free(self.processor.name, WAIT)
+        for delivery in self.source.receive(free, WAIT) if free else ():
+            self._held.add(delivery)
+            if delivery.refusal:
+                self._unsettled.append((delivery, None))
+            else:
+                self._host.pool.submit(Task(self.name, self.processor.name, *self._work(delivery)))
+
+    def _work(self, delivery: Delivery) -> tuple[Callable[[Progress], None], Callable[[], None]]:
+        def run(progress: Progress) -> None:
+            self._end(delivery, self._host.perform(self._launch(delivery), progress))
+
+        return run, lambda: self._end(delivery, None)
+
+    def _launch(self, delivery: Delivery) -> Launch:
+        event = delivery.event
+        if event is None:
+            raise ValueError(f"{delivery.name} is neither an event nor refused")
+        key = f"{event.source}#{event.id}"
+        return Launch(self.processor, self.name, event.data, idempotency_key=key, message_id=event.id)
+
+    def _end(self, delivery: Delivery, ended: Ended | None) -> None:
+        self._ended.put((delivery, ended))
+        self._wake()
+
+    def _settle(self) -> None:
+        """Tell the source of everything that has ended; what it does not take stays first in the line."""
+        while not self._ended.empty():
+            self._unsettled.append(self._ended.get())
+        while self._unsettled:
+            self._tell(*self._unsettled[0])
+            self._held.discard(self._unsettled.popleft()[0])
+
+    def _tell(self, delivery: Delivery, ended: Ended | None) -> None:
+        if delivery.refusal:
+            self._dead_letter(delivery, Reason(self._host.mask(delivery.refusal), self.name, self.processor.name))
+            self.counters.add(Count.REFUSED)
+        elif ended is None or ended.acknowledgement is Acknowledgement.RETURNED:
+            self.source.give_back(delivery)
+            self.counters.add(Count.RETURNED)
+        elif ended.acknowledgement is Acknowledgement.DONE:
+            self.source.acknowledge(delivery)
+        else:
+            self._dead_letter(delivery, self._reason(delivery, ended))
+
+    def _reason(self, delivery: Delivery, ended: Ended) -> Reason:
+        return Reason(
+            reason=self._host.mask(ended.reason or f"the run ended {ended.outcome.name}"),
+            launcher=self.name,
+            processor=self.processor.name,
+            activity=ended.failing_activity,
+            run_id=ended.run_id,
+            event_id=delivery.event.id if delivery.event else "",
+        )
+
+    def _dead_letter(self, delivery: Delivery, reason: Reason) -> None:
+        self.source.dead_letter(delivery, reason)
+        fields = {"launcher": self.name, "run_id": reason.run_id, "message_id": reason.event_id}
+        logger.warning("launcher %s: event %s failed: %s", self.name, delivery.name, reason.reason, extra=fields)
+
+    def _leave(self) -> None:
+        """Give back what is still in hand and let go of the source; the consumer's last turn."""
+        for delivery in list(self._held):
+            self.source.give_back(delivery)
+            self._held.discard(delivery)
+            self.counters.add(Count.RETURNED)
+        self.source.close()
+        self._over = True
+
+    def _give_up(self, error: ImpossibleSourceError | LockedError) -> None:
+        code = ExitCode.LOCKED if isinstance(error, LockedError) else ExitCode.CONFIGURATION
+        self._become(LauncherState.RETRYING, self._host.mask(str(error)))
+        self._host.give_up(code, f"launcher {self.name}: {error}")
+        self._over = True
+
+    def _in_trouble(self, error: Exception) -> None:
+        self.counters.add(Count.ERRORS)
+        self._open = False
+        pause = PAUSES[min(self._failures, len(PAUSES) - 1)]
+        self._failures += 1
+        trouble = self._host.mask(f"{type(error).__qualname__}: {error}")
+        logger.warning(
+            "launcher %s: %s; next try in %.0f s",
+            self.name, trouble, pause, extra={"launcher": self.name}, exc_info=self._failures == 1,
+        )  # fmt: skip
+        self._become(LauncherState.RETRYING, trouble)
+        self._pause(pause)
+
+    def _pause(self, seconds: float) -> None:
+        self._paused.wait(seconds)
+        self._paused.clear()

@@ -1,0 +1,84 @@
+"""The event-driven launchers of a container file: `source:`; and the same for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+from iocflow.events.address import Address, SourceKind
+from iocflow.events.launcher import EventLauncher
+from iocflow.events.source import EventSource
+from iocflow.launch.contract import Launchable
+from iocflow.launch.errors import LauncherError
+from iocflow.launch.launcher import Launcher
+from iocflow.launch.section import LauncherEntry
+from iocflow.wiring import Place, Scope, Wired, did_you_mean
+
+__all__ = ["EventReader", "on_event", "source_at"]
+
+
+def source_at(text: str) -> EventSource:
+    """Return the source at an address, unopened.
+
+    Raises:
+        LauncherError: The address is wrong, or nothing of its scheme is installed.
+    """
+    address = Address.parse(text)
+    kinds = {point.name: point for point in entry_points(group="iocflow.sources")}
+    if address.scheme not in kinds:
+        remedy = did_you_mean(address.scheme, kinds)
+        raise LauncherError(f"there is no kind of source `{address.scheme}`; {remedy} (as in folder:var/inbox)")
+    kind: SourceKind = kinds[address.scheme].load()
+    return kind.at(address)
+
+
+def on_event(source: str | EventSource, processor: Launchable, *, name: str = "") -> EventLauncher:
+    """Return a launcher that runs `processor` for each event of a source.
+
+    Args:
+        source: An address, as `folder:var/inbox`, or a source of one's own.
+        processor: What runs; an event's data is the seed.
+        name: The launcher's id; the processor's name and `source` without one.
+
+    Raises:
+        LauncherError: The address is wrong.
+    """
+    found = source_at(source) if isinstance(source, str) else source
+    return EventLauncher(name or f"{processor.name}-source", found, processor)
+
+
+class EventReader:
+    """Reads the launchers that have a `source:`."""
+
+    def __init__(self) -> None:
+        """Start with no source read."""
+        self._places: dict[str, Place] = {}
+
+    def schema(self, kind: str) -> Mapping[str, Any]:
+        """Return the JSON Schema of the only key."""
+        return {kind: {"type": "string", "pattern": "^[a-z0-9+]+:."}}
+
+    def read(self, entry: LauncherEntry, scope: Scope) -> Callable[[Wired], Launcher] | None:
+        """Check a launcher; return its builder, None when it is wrong."""
+        scope.unknown_keys(entry.table, ("processor", "source"), f"launcher {entry.name}")
+        node = entry.table.entries["source"]
+        what = f"source of launcher {entry.name}"
+        address = scope.coerce(node, str, what)
+        if address is None:
+            return None
+        try:
+            source = source_at(address)
+        except LauncherError as error:
+            scope.findings.error(node.place, f"{what}: {error}")
+            return None
+        if source.name in self._places:
+            scope.findings.error(
+                node.place,
+                f"{source.name} has two launchers, and each event would reach only one of them",
+                "let one launcher run a processor that does both",
+                related=[(self._places[source.name], "the other one")],
+            )
+            return None
+        self._places[source.name] = node.place
+        return lambda wired: EventLauncher(entry.name, source, wired[entry.processor])
