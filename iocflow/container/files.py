@@ -21,7 +21,12 @@ _OTHER_ENCODINGS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a file is not read; `line` is 0 when the file as a whole is meant, `text` is what can be shown of it."""
+    """Why a file is not read.
+
+    Attributes:
+        what: The reason; a predicate of the file (`is a folder`) when `line` is 0.
+        text: What can be shown of the file.
+    """
 
     what: str
     remedy: str = ""
@@ -43,12 +48,12 @@ def read_text(path: str) -> str | Refusal:
         return data
     for mark, encoding in (*_OTHER_ENCODINGS, (codecs.BOM_UTF16_BE, "UTF-16")):
         if data.startswith(mark):
-            return Refusal(f"the file is {encoding}", "save it as UTF-8")
+            return Refusal(f"is {encoding}", "save it as UTF-8")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = lines_of(data[: error.start].decode("utf-8-sig"))
-        what = f"the file is not UTF-8: byte 0x{data[error.start]:02x}"
+        what = f"not UTF-8: the byte 0x{data[error.start]:02x}"
         shown = data.decode("utf-8-sig", errors="replace")
         return Refusal(what, "save it as UTF-8", len(before), len(before[-1]) + 1, shown)
     odd = _UNPRINTABLE.search(text)
@@ -64,15 +69,17 @@ def _read_bytes(path: str) -> bytes | Refusal:
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
-            return Refusal(f"`{path}` is a folder", "name a file in it")
+            return Refusal("is a folder", "name a file in it")
         if not stat.S_ISREG(mode):  # reading a pipe or device may never end
-            return Refusal(f"`{path}` is not a regular file")
+            return Refusal("is a device or pipe", "name a file")
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return Refusal("does not exist")
     except OSError as error:
-        return Refusal(f"`{path}` cannot be read: {error.strerror or error}")
+        return Refusal(f"cannot be read: {error.strerror or error}", "check its permissions")
     except ValueError as error:  # a null byte in the path
-        return Refusal(f"`{path!r}` cannot be read: {error}")
+        return Refusal(f"cannot be read: {error}", "name a file")
     if len(data) > MAX_BYTES:
-        return Refusal(f"the file is larger than {MAX_BYTES // 1_000_000} MB", "keep data in files of their own")
+        return Refusal(f"is larger than {MAX_BYTES // 1_000_000} MB", "keep data in files of their own")
     return data

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 
 from iocflow.container.extensions import Extensions
 from iocflow.container.files import Refusal, lines_of, read_text
 from iocflow.container.structure import SourceFile, read_structure
 from iocflow.container.yaml_nodes import parse, shown
-from iocflow.wiring import Findings, Place, Scalar, did_you_mean
+from iocflow.wiring import Findings, Place, Scalar
 
 __all__ = ["MAX_IMPORT_DEPTH", "FileReader"]
 
 MAX_IMPORT_DEPTH = 50
 """How many files may import one another in a row."""
+_LISTED = 12
 
 
 class FileReader:
@@ -80,8 +82,8 @@ class FileReader:
             self._findings.error(place, refusal.what, refusal.remedy, related=related)
             return
         place = importing.place if importing else Place(path, 1, 1)
-        what = f"cannot import `{shown(importing.text)}`: {refusal.what}" if importing else refusal.what
-        self._findings.error(place, what, refusal.remedy or _nearest_file(path))
+        written = importing.text if importing else path
+        self._findings.error(place, f"`{shown(written)}` {refusal.what}", refusal.remedy or _nearest(path, written))
 
     def _note_cycle(self, real: str, path: str, importing: Scalar | None) -> None:
         if importing:
@@ -103,11 +105,15 @@ def _beside(path: str, imported: str) -> str:
     return short if _real(short) == _real(joined) else joined
 
 
-def _nearest_file(path: str) -> str:
-    """Return the remedy for a file that is not there: a near name in its folder."""
-    folder, name = os.path.split(path)
+def _nearest(path: str, written: str) -> str:
+    """Return the remedy for the file at `path`, `written` so, that is not there: one of that folder."""
+    folder = os.path.dirname(path)
     try:
-        names = [other for other in os.listdir(folder or ".") if other.endswith((".yaml", ".yml"))]
-    except (OSError, ValueError):
+        names = sorted(name for name in os.listdir(folder or ".") if name.endswith((".yaml", ".yml")))
+    except OSError:
         return f"there is no folder `{shown(folder)}`"
-    return did_you_mean(name, names) if names else "the folder holds no container file"
+    stems = {os.path.splitext(name)[0]: os.path.join(os.path.dirname(written), name) for name in names}
+    near = difflib.get_close_matches(os.path.splitext(os.path.basename(path))[0], stems, n=1)
+    if near:
+        return f"did you mean `{stems[near[0]]}`?"
+    return f"its folder holds: {', '.join(names[:_LISTED])}" if names else "its folder holds no container file"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from iocflow.container.allowing import is_dotted, is_standard, lies_in
 from iocflow.container.document import Document
@@ -49,7 +50,11 @@ class _Name:
 
     @property
     def shown_module(self) -> str:
-        return f"module `{self.module}`" if "${" not in self.shown else f"the module of `{self.shown}`"
+        return f"module of `{self.shown}`" if self.is_placeholder else f"module `{self.module}`"
+
+    @property
+    def is_placeholder(self) -> bool:
+        return "${" in self.shown
 
 
 class Names:
@@ -84,7 +89,7 @@ class Names:
             self._note_unknown(name, module)
             return None
         except Exception as error:  # noqa: BLE001 - a module's own `__getattr__` may raise anything
-            self._note(name, f"`{name.shown}` cannot be had: {_raised(error)}", f"correct {name.shown_module}")
+            self._note(name, f"`{name.shown}` cannot be had: {_raised(error)}", f"correct the {name.shown_module}")
             return None
         return found if self._fits(name, found) and self._may_use(name, found) else None
 
@@ -131,7 +136,7 @@ class Names:
                 return True
             self._note_standard(name, name.shown)
             return False
-        self._note_outside(name, f"`{name.shown}` lies outside of the allowed packages", top)
+        self._note_outside(name, f"`{name.shown}` lies outside of the allowed packages", name.module)
         return False
 
     def _may_use(self, name: _Name, found: type | FunctionType) -> bool:
@@ -150,7 +155,7 @@ class Names:
         if is_standard(home):
             if name.want == "exception":
                 return True
-            self._note_standard(name, f"{home}.{found.__qualname__}" if "${" not in name.shown else name.shown)
+            self._note_standard(name, name.shown if name.is_placeholder else f"{home}.{found.__qualname__}")
             return False
         self._note_outside(name, f"`{name.shown}` comes from `{home}`, outside of the allowed packages", home)
         return False
@@ -176,20 +181,18 @@ class Names:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a module may raise anything while it is imported
             raised = _raised(error)
         self._broken.add(name.module)
-        self._note(name, f"{name.shown_module} cannot be imported: {raised}", "correct the module")
+        self._note(name, f"the {name.shown_module} cannot be imported: {raised}", "correct the module")
         return None
 
-    def _fits(self, name: _Name, found: object) -> bool:
+    def _fits(self, name: _Name, found: object) -> TypeGuard[type | FunctionType]:
         """Return whether what was found is of the wanted kind, else note what it is."""
-        if isinstance(found, type):
-            if name.want in ("class", "any") or (name.want == "exception" and issubclass(found, Exception)):
-                return True
-            if name.want == "exception" and issubclass(found, BaseException):
-                self._note(name, f"`{name.shown}` is no `Exception`, so no handler ever sees it", "name an `Exception`")
-                return False
-        elif isinstance(found, FunctionType) and name.want in ("function", "any"):
+        if _is_wanted(name.want, found):
             return True
-        self._note(name, f"`{name.shown}` is {_kind(found)}, not {_WANTED[name.want]}", _other_key(name.want, found))
+        if name.want == "exception" and isinstance(found, type) and issubclass(found, BaseException):
+            self._note(name, f"`{name.shown}` is no `Exception`, so no handler ever sees it", "name an `Exception`")
+        else:
+            what = f"`{name.shown}` is {_kind(found)}, not {_WANTED[name.want]}"
+            self._note(name, what, _other_key(name.want, found))
         return False
 
     def _note_missing(self, name: _Name, missing: str) -> None:
@@ -199,29 +202,39 @@ class Names:
         if path is not None:
             remedy = did_you_mean(last, [found.name for found in pkgutil.iter_modules(path)])
         elif around is not None:
-            remedy = f"`{parent}` is a module: write one name in it, and none inside of that"
+            remedy = "a name is one look-up in a module: `package.module.Name`, and nothing inside of `Name`"
         else:
             remedy = "is it on the import path? The command line adds the current folder, `load()` adds nothing"
-        what = f"there is no module `{missing}`" if "${" not in name.shown else f"there is no {name.shown_module[4:]}"
-        self._note(name, what, remedy)
+        self._note(name, f"there is no {name.shown_module if name.is_placeholder else f'module `{missing}`'}", remedy)
 
     def _note_unknown(self, name: _Name, module: ModuleType) -> None:
         inside = vars(module)
-        names = [n for n in dir(module) if n[0] != "_" and not isinstance(inside.get(n), ModuleType)]
-        self._note(name, f"{name.shown_module} has no `{name.attribute}`", did_you_mean(name.attribute, names))
+        names = [n for n in dir(module) if n[0] != "_" and (n not in inside or _is_wanted(name.want, inside[n]))]
+        what = f"`{name.shown}` names nothing" if name.is_placeholder else f"no `{name.attribute}`"
+        self._note(name, f"{what} in the {name.shown_module}", did_you_mean(name.attribute, names))
 
     def _note_standard(self, name: _Name, shown_name: str) -> None:
         what = f"`{shown_name}` is the standard library's, which no container file can name"
         self._note(name, what, "call it in a function of your own package, and name that")
 
-    def _note_outside(self, name: _Name, what: str, package: str) -> None:
-        allowed = ", ".join(self._document.allow) or "none"
-        added = f"`{package}`" if "${" not in name.shown else "its package"
-        remedy = f"add {added} to `allow:` of `{self._document.path}` or `[tool.iocflow] allow` of pyproject.toml"
-        self._note(name, f"{what} ({allowed})", remedy)
+    def _note_outside(self, name: _Name, what: str, module: str) -> None:
+        allow = self._document.allow
+        near = difflib.get_close_matches(module, allow, n=1, cutoff=0.8)
+        if near:
+            remedy = f"did you mean `{near[0]}`?"
+        else:
+            added = "its package" if name.is_placeholder else f"`{module.partition('.')[0]}`"
+            remedy = f"add {added} to `allow:` of `{self._document.path}` or `[tool.iocflow] allow` of pyproject.toml"
+        self._note(name, f"{what} ({', '.join(allow) or 'none'})", remedy)
 
     def _note(self, name: _Name, what: str, remedy: str) -> None:
         self._findings.error(name.place, f"{name.what}: {what}", remedy)
+
+
+def _is_wanted(want: Want, found: object) -> bool:
+    if isinstance(found, type):
+        return want in ("class", "any") or (want == "exception" and issubclass(found, Exception))
+    return want in ("function", "any") and isinstance(found, FunctionType)
 
 
 def _is_core_file(module: str) -> bool:

@@ -57,7 +57,7 @@ def parse_template(text: str) -> Template:
     Raises:
         PlaceholderError: A placeholder is not closed, is none, or is nested more than once.
     """
-    return _parts(text, 0, 0)[0]
+    return _parts(text, 0, 0, 0)[0]
 
 
 def placeholders_of(template: Template) -> list[Placeholder]:
@@ -69,8 +69,11 @@ def placeholders_of(template: Template) -> list[Placeholder]:
     return found
 
 
-def _parts(text: str, position: int, depth: int) -> tuple[Template, int]:
-    """Return the parts of `text` from `position` on; within a default (`depth` over 0) up to its `}`."""
+def _parts(text: str, position: int, depth: int, opened: int) -> tuple[Template, int]:
+    """Return the parts of `text` from `position` on, and where they end.
+
+    Within a default (`depth` over 0) that is after the `}` of the placeholder which is `opened`.
+    """
     parts: list[str | Placeholder] = []
     literal = ""
     begin = position
@@ -89,7 +92,7 @@ def _parts(text: str, position: int, depth: int) -> tuple[Template, int]:
             literal += "}" if token[0] == "}" else "${"
     else:
         if depth:
-            raise _unclosed(text[begin:])
+            raise _unclosed(text[opened:])
         literal += text[position:]
     if depth and "{" in literal:
         raise PlaceholderError(f"a `{{` in the default `{shown(text[begin:])}`", "name a value that holds it")
@@ -113,7 +116,7 @@ def _placeholder(text: str, start: int, depth: int) -> tuple[Placeholder, int]:
     default: Template | None = None
     end = head.end() + 1
     if text[head.end()] == ":":
-        default, end = _parts(text, end, depth + 1)
+        default, end = _parts(text, end, depth + 1, start)
     written = text[start:end]
     if kind == "value" and name == "here":
         if default is not None:

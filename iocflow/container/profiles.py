@@ -34,7 +34,7 @@ class Profiles:
             profile = table_or_note(node, f"profile `{shown(name)}`", self._findings)
             for key, place, section in profile or ():
                 if key not in ("values", "defaults", *OWN_SECTIONS) and key not in extensions.sections:
-                    self._note_unknown(key, place, ("values", "defaults", *OWN_SECTIONS, *extensions.sections))
+                    self._note_unknown(key, place, {"values", "defaults", *OWN_SECTIONS, *extensions.sections})
                 elif key != "values":
                     if not empty(section) and not is_unresolved(section):
                         merged.add(key, place, section)

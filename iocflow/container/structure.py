@@ -101,9 +101,11 @@ def _is_our_format(table: Table, findings: Findings) -> bool:
         return True
     if isinstance(node, Scalar) and node.value == FORMAT and type(node.value) is int:
         return True
-    written = shown(node.text) if isinstance(node, Scalar) else "…"
-    findings.error(node.place, f"unknown format version `{written}`", f"this iocflow reads `iocflow: {FORMAT}`")
-    return not (isinstance(node, Scalar) and type(node.value) is int)  # a later format would be all mistakes here
+    if isinstance(node, Scalar) and type(node.value) is int:
+        findings.error(node.place, f"unknown format version {node.text}", f"this iocflow reads `iocflow: {FORMAT}`")
+        return False  # every other line of another format might be a mistake here
+    findings.error(node.place, "the format version is no number", f"write `iocflow: {FORMAT}`")
+    return True
 
 
 def _texts(node: Node, what: str, findings: Findings) -> list[Scalar]:

@@ -42,7 +42,7 @@ _MEANINGS = (
     ("'-' indicator", "an entry of the list without `- `", "write `- ` before it; check the indentation"),
     ("expected key", "this does not fit what stands before it", "check the indentation and the quotes"),
     ("block end", "this does not fit what stands before it", "check the indentation and the quotes"),
-    ("node content", "something is missing before this", "quote a text that begins with one of `{}[],`"),
+    ("node content", "something is missing here", "close what is open; quote a text that begins with one of `{}[],`"),
     ("tag handle", "a tag with two `!`", "there are four: `!ref`, `!new`, `!provider`, `!type`"),
     ("document start", "the document ended before this", "a file holds one mapping; check the indentation"),
 )
@@ -63,13 +63,18 @@ def explain(error: yaml.YAMLError, file: str, lines: Sequence[str]) -> Mistake:
     else:
         unknown = (problem, "check the quotes and the indentation")
         what, remedy = next((meaning[1:] for meaning in _MEANINGS if meaning[0] in problem), unknown)
-    place = Place(file, line + 1, column + 1)
-    if not opened or not any(word in what for word in ("clos", "twice")):
-        return Mistake(place, f"not YAML: {what}", remedy)
-    begin = Place(file, opened.line + 1, opened.column + 1)
+    begin = Place(file, opened.line + 1, opened.column + 1) if opened else None
     if line + 1 >= len(lines) and not text[column:].strip():  # the end of the file is no place to look at
-        return Mistake(begin, f"not YAML: {what}", remedy)
-    return Mistake(place, f"not YAML: {what}", remedy, ((begin, "begins here"),))
+        place = begin if begin and "clos" in what else _last_character(file, lines)
+        return Mistake(place, f"not YAML: {what}", remedy)
+    place = Place(file, line + 1, column + 1)
+    related = ((begin, "begins here"),) if begin and any(word in what for word in ("clos", "twice")) else ()
+    return Mistake(place, f"not YAML: {what}", remedy, related)
+
+
+def _last_character(file: str, lines: Sequence[str]) -> Place:
+    line = max((at for at, text in enumerate(lines) if text.strip()), default=0)
+    return Place(file, line + 1, max(len(lines[line].rstrip()), 1))
 
 
 def _bad_start(text: str, column: int) -> tuple[str, str]:
