@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from iocflow.activities.errors import ContextFieldError
+from iocflow.errors import UnsetError
 
 __all__ = ["check_path", "read_field", "write_field"]
 
@@ -31,9 +32,9 @@ def read_field(holder: object, path: str, reader: str) -> Any:
     """
     try:
         return functools.reduce(getattr, path.split("."), holder)
+    except UnsetError:
+        raise
     except AttributeError as error:
-        if getattr(error, "name", None) is None:
-            raise
         message = f"{reader} reads {path}, but {type(error.obj).__name__} has no field {error.name}"
         raise ContextFieldError(f"{message}; set it before, or name another field") from error
 

@@ -1,0 +1,203 @@
+"""`PollQuery`: each row once, as a first activity and as a polling bean."""
+
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iocflow.activities import Database, DatabaseBusyError, DatabaseError, PollQuery
+from iocflow.context import ProcessContext
+from iocflow.errors import SeedError
+
+QUERY = "SELECT id, name, price FROM orders ORDER BY placed, id"
+
+
+@dataclass
+class Order:
+    name: str
+    price: Decimal
+
+
+class Shop(ProcessContext):
+    seed_data: Order
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the path of a database with three orders."""
+    path = tmp_path / "shop.db"
+    run(path, "CREATE TABLE orders (id INTEGER PRIMARY KEY, name TEXT, price TEXT, placed INTEGER)")
+    for name in ("ink", "paper", "glue"):
+        place(path, name)
+    return path
+
+
+def run(path: Path, statement: str, *parameters: Any) -> list[Any]:
+    """Run a statement on a connection of its own."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(statement, parameters).fetchall()
+
+
+def place(path: Path, name: str | None, price: str = "1.50", id: int | None = None, placed: int = 0) -> None:
+    """Place an order."""
+    run(path, "INSERT INTO orders VALUES (?, ?, ?, ?)", id, name, price, placed)
+
+
+def loaded(poll: PollQuery) -> str:
+    """Let the activity work on a new context; return the name of what it loaded, or `idle`."""
+    context = Shop()
+    poll.execute(context)
+    return "idle" if context.stopped else context.seed_data.name
+
+
+def test_as_an_activity_it_loads_one_row_a_run(path: Path) -> None:
+    """Each run gets the next row as a seed of the right type, and after the last one there is nothing to do."""
+    poll = PollQuery(path, QUERY, "id")
+    context = Shop()
+    poll.execute(context)
+    assert context.seed_data == Order("ink", Decimal("1.50"))
+    assert not context.stopped
+    assert [loaded(poll) for _ in range(4)] == ["paper", "glue", "idle", "idle"]
+    place(path, "tape")
+    assert [loaded(poll), loaded(poll)] == ["tape", "idle"]
+
+
+def test_as_a_bean_it_yields_every_row_and_no_key(path: Path) -> None:
+    """A poll yields a mapping of all columns but the key for each new row, and the next poll only what came since."""
+    poll = PollQuery(path, QUERY, "id")
+    assert [*poll.poll()][:1] == [{"name": "ink", "price": "1.50"}]
+    assert list(poll.poll()) == []
+    place(path, "tape")
+    assert [seed["name"] for seed in poll.poll()] == ["tape"]  # type: ignore[index]
+
+
+def test_a_bean_that_is_abandoned_repeats_the_row(path: Path) -> None:
+    """A row whose run did not end, because the process did, is yielded again; those before it are not."""
+    poll = PollQuery(path, QUERY, "id")
+    seeds = poll.poll()
+    assert [next(seeds)["name"], next(seeds)["name"]] == ["ink", "paper"]  # type: ignore[index]
+    del seeds
+    assert [seed["name"] for seed in PollQuery(path, QUERY, "id").poll()] == ["paper", "glue"]  # type: ignore[index]
+
+
+def test_the_database_is_not_locked_while_a_run_lasts(path: Path) -> None:
+    """Between two seeds the run may write into the same database."""
+    poll = PollQuery(Database(path, busy_timeout=0.1), QUERY, "id")
+    for number, _ in enumerate(poll.poll()):
+        place(path, f"from run {number}")
+    assert len(list(poll.poll())) == 3
+
+
+def test_rows_that_are_committed_late_are_found(path: Path) -> None:
+    """A row with a lower key or an older date than those handed over is found all the same."""
+    poll = PollQuery(path, QUERY, "id")
+    assert len(list(poll.poll())) == 3
+    place(path, "late", id=-5, placed=-100)
+    assert [seed["name"] for seed in poll.poll()] == ["late"]  # type: ignore[index]
+
+
+def test_a_batch_bounds_one_poll(path: Path) -> None:
+    """At most `batch` rows come in a poll, in the query's order; the rest comes with the next ones."""
+    for number in range(250):
+        place(path, f"n{number}", placed=1)
+    poll = PollQuery(path, QUERY, "id", batch=120)
+    found = [[seed["name"] for seed in poll.poll()] for _ in range(4)]  # type: ignore[index]
+    assert [len(names) for names in found] == [120, 120, 13, 0]
+    assert [*chain(*found)] == ["ink", "paper", "glue", *(f"n{number}" for number in range(250))]
+
+
+def test_two_pollers_share_no_row(path: Path) -> None:
+    """Eight threads that poll at once through objects of their own load every row exactly once."""
+    for number in range(37):
+        place(path, f"n{number}")
+
+    def work(_: int) -> list[str]:
+        poll, got = PollQuery(path, QUERY, "id"), []
+        while (name := loaded(poll)) != "idle":
+            got.append(name)
+        return got
+
+    with ThreadPoolExecutor(8) as pool:
+        names = [*chain(*pool.map(work, range(8)))]
+    assert sorted(names) == sorted(["ink", "paper", "glue", *(f"n{number}" for number in range(37))])
+
+
+def test_a_row_that_makes_no_seed_does_not_block_the_others(path: Path) -> None:
+    """A row of the wrong shape fails its run; another attempt of the step tries it again, the next run does not."""
+    run(path, "DELETE FROM orders")
+    place(path, "bad", price="much")
+    place(path, "good")
+    poll = PollQuery(path, QUERY, "id")
+    context = Shop()
+    for _ in range(2):
+        with pytest.raises(SeedError, match=r"seed\.price"):
+            poll.execute(context)
+    assert [loaded(poll), loaded(poll)] == ["good", "idle"]
+
+
+def test_cursors_are_kept_apart(path: Path) -> None:
+    """Two polls of one database see every row each: the cursor goes by the activity's name, or the one given."""
+    first, second, third = (PollQuery(path, QUERY, "id", cursor=name) for name in ("", "b", "b"))
+    first.name = "first"
+    assert [len(list(poll.poll())) for poll in (first, second, third)] == [3, 3, 0]
+
+
+def test_parameters_are_never_sql(path: Path) -> None:
+    """The query's parameters go to the driver as values."""
+    query = "SELECT id, name, price FROM orders WHERE name = :name"
+    assert list(PollQuery(path, query, "id", params={"name": "ink' OR 1=1 --"}, cursor="a").poll()) == []
+    assert len(list(PollQuery(path, query, "id", params={"name": "ink"}, cursor="a").poll())) == 1
+
+
+def test_keys_are_never_sql(path: Path) -> None:
+    """A key with quotes is kept as it is."""
+    poll = PollQuery(path, "SELECT name || '''); DROP TABLE orders; --' AS key, name, price FROM orders", "key")
+    assert [len(list(poll.poll())) for _ in range(2)] == [3, 0]
+    assert len(run(path, "SELECT * FROM orders")) == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT name FROM orders", "the key column id is none of name"),
+        ("SELECT NULL AS id FROM orders", "the key column id is NULL"),
+        ("SELECT nope FROM orders", "no such column: nope"),
+        ("SELECT id FROM nope", "no such table: nope"),
+        ("SELEC", "syntax error"),
+        ("SELECT 1 AS id; DROP TABLE orders", "one statement at a time"),
+    ],
+)
+def test_wrong_queries_are_told(path: Path, query: str, said: str) -> None:
+    """A missing or empty key column, a missing table and a query that is none are errors that say so."""
+    with pytest.raises(DatabaseError, match=said):
+        list(PollQuery(path, query, "id").poll())
+
+
+def test_a_missing_file_is_not_made(tmp_path: Path) -> None:
+    """Polling a database that is not there is an error, and no empty database is left behind."""
+    with pytest.raises(DatabaseError, match="no such database file"):
+        PollQuery(tmp_path / "none.db", QUERY, "id").execute(Shop())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_locked_database_is_told(path: Path) -> None:
+    """When others keep the file locked, the poll fails as busy and hands nothing over."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(DatabaseBusyError):
+            PollQuery(Database(path, busy_timeout=0.05), QUERY, "id").execute(Shop())
+    assert loaded(PollQuery(path, QUERY, "id")) == "ink"
+
+
+def test_a_batch_of_none_is_refused() -> None:
+    """A batch has at least one row."""
+    with pytest.raises(ValueError, match="batch must be at least 1"):
+        PollQuery("a.db", QUERY, "id", batch=0)
