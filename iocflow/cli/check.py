@@ -86,5 +86,6 @@ def _wired(file: str, summary: Mapping[str, Any]) -> Iterator[str]:
     counts = [(summary["beans"], "bean"), (len(processors), "processor"), (len(launchers), "launcher")]
     said = ", ".join(f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in counts if number)
     yield f"{file}: ok, {said or 'nothing is wired'}"
-    yield from table([(id, each["kind"], ", ".join(each["steps"])) for id, each in processors.items()])
-    yield from table([(name, "launcher", ", ".join(map(": ".join, keys.items()))) for name, keys in launchers.items()])
+    rows = [(id, each["kind"], ", ".join(each["steps"])) for id, each in processors.items()]
+    rows += [(name, "launcher", ", ".join(map(": ".join, keys.items()))) for name, keys in launchers.items()]
+    yield from table(rows)

@@ -34,7 +34,7 @@ class Greet(Activity[Shop]):
         self.word, self.token = word, token
 
     def execute(self, context: Shop) -> None:
-        context.text = f"{self.word} {self.token}"
+        context.text = f"{self.word} {self.token}".strip()
 
 
 def say(context: Shop) -> None:
@@ -69,7 +69,7 @@ package: shop
 values:
   word: Hello
 beans:
-  greet: {class: .Greet, args: {word: "${word}", token: "${secret:SHOP_TOKEN:none}"}}
+  greet: {class: .Greet, args: {word: "${word}", token: "${secret:SHOP_TOKEN:}"}}
   say: {call: .say}
   stop: {call: .stop}
   fail: {call: .fail}

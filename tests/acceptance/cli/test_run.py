@@ -37,7 +37,7 @@ def test_json_is_alone_on_standard_output(iocflow: Any, shop: Path) -> None:
         started, ended = datetime.fromisoformat(step["started"]), datetime.fromisoformat(step["ended"])
         assert started.utcoffset() is not None
         assert started <= ended
-    assert "said on standard output: Hello none" in done.stderr
+    assert "said on standard output: Hello" in done.stderr
     assert "said by a child" in done.stderr
 
 
@@ -54,7 +54,7 @@ def test_failed_run_names_error_and_activity(iocflow: Any, shop: Path) -> None:
     done = iocflow("run", "shop.yaml", "failing", *SEED)
     assert done.returncode == 1
     assert "failing: FAILED" in done.stdout
-    assert "iocflow: fail: ConnectionError: no route to Hello none" in done.stderr
+    assert "iocflow: fail: ConnectionError: no route to Hello" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -64,7 +64,7 @@ def test_failed_run_in_json(iocflow: Any, shop: Path) -> None:
     run = json.loads(done.stdout)
     assert done.returncode == 1
     assert run["outcome"] == "FAILED"
-    assert run["error"] == run["steps"][1]["error"] == "ConnectionError: no route to Hello none"
+    assert run["error"] == run["steps"][1]["error"] == "ConnectionError: no route to Hello"
 
 
 @pytest.mark.parametrize("asked", [["--traceback"], ["--log-level", "debug"]])
