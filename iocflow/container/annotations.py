@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import dataclasses
+import dis
 import inspect
 import sys
 import types
@@ -55,15 +56,17 @@ class Candidate:
         return all(isinstance(one, cls) for one in self.objects) if self.objects else issubclass(self.cls, cls)
 
     def has(self, name: str) -> bool:
-        """Whether it has that attribute, as far as its class tells: defined, annotated, or set in its `__init__`."""
+        """Whether it has that attribute, as far as its class tells: defined, annotated, or set by a method of it."""
         if self.objects:
             return all(hasattr(one, name) for one in self.objects)
         mro = self.cls.__mro__
         if any(name in vars(base) or name in inspect.get_annotations(base) for base in mro):
             return True
-        code = getattr(inspect.getattr_static(self.cls, "__init__"), "__code__", None)
-        # The names that a constructor loads and stores as attributes; a protocol's field is often set there only.
-        return (code is not None and name in code.co_names) or any("__getattr__" in vars(base) for base in mro)
+        if any("__getattr__" in vars(base) for base in mro):
+            return True
+        # A field is often set by the constructor only, or by a method that it calls: their code names it.
+        functions = [one for base in mro for one in vars(base).values() if inspect.isfunction(one)]
+        return any(name in one.__code__.co_names for one in functions)
 
 
 def is_protocol(cls: Any) -> bool:
@@ -179,11 +182,13 @@ def _one_by_one(owner: Any) -> Iterator[tuple[str, Any]]:
 
 
 def fields_of(cls: type) -> tuple[str, ...]:
-    """Return the names that a class offers as fields: annotated ones, and public attributes that are no methods."""
+    """Return the names that a class offers as fields: annotated, set by its constructor, or public and no methods."""
     found: dict[str, None] = {}
     for base in cls.__mro__[:-1]:
         found.update(dict.fromkeys(inspect.get_annotations(base)))
         found.update({name: None for name, value in vars(base).items() if not callable(value)})
+        if inspect.isfunction(init := vars(base).get("__init__")):
+            found.update({one.argval: None for one in dis.get_instructions(init) if one.opname == "STORE_ATTR"})
     if dataclasses.is_dataclass(cls):
         found.update({field.name: None for field in dataclasses.fields(cls)})
     return tuple(name for name in found if not name.startswith("_"))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import inspect
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from iocflow.container.annotations import UNKNOWN, Candidate, fields_of, resolved, shown
@@ -47,6 +49,9 @@ class Beans:
             if abstract is not None and self._checks.coerce(abstract, bool, f"`abstract` of bean `{id}`"):
                 self._checks.templates[id] = place
                 continue
+            if id in templates.circular:  # what it is cannot be known, and that is said already
+                self._checks.declare_bean(BeanInfo(id, object, place))
+                continue
             header = self._headers[id] = read_header(id, place, merged, self._checks)
             made = type(self._checks.overrides[id]) if id in self._checks.overrides else header.made
             self._checks.declare_bean(BeanInfo(id, made, place))
@@ -58,8 +63,8 @@ class Beans:
             self._checks.defined[id] = self._bean(header)
 
     def scope_of(self, id: str) -> str:
-        """Return the scope of a declared bean."""
-        return self._headers[id].scope
+        """Return the scope of a declared bean; one that is its own parent is excused."""
+        return self._headers[id].scope if id in self._headers else "prototype"
 
     def inner(self, table: Table) -> Bean:
         """Return the bean of a `!new` table."""
@@ -88,8 +93,9 @@ class Beans:
         checks, table, owner = self._checks, header.table, header.owner
         bean = Bean(header.id, header.place, header.kind, header.target, header.made, header.loose, scope=header.scope)
         bean.positional, bean.keywords = self._arguments(header)
-        bean.set = self._settings(header)
-        bean.init, bean.close = self._method(header, "init"), self._method(header, "close")
+        if header.kind != "call":
+            bean.set = self._settings(header)
+            bean.init, bean.close = self._method(header, "init"), self._method(header, "close")
         if bean.close and bean.scope == "prototype":
             remedy = "remove it, or let the bean be a singleton"
             checks.findings.error(
@@ -135,14 +141,15 @@ class Beans:
         self._checks.findings.error(
             place,
             f"`{maker}` takes no `{key}`",
-            did_you_mean(key, signature.parameters),
+            did_you_mean(key, signature.parameters) if signature.parameters else "it takes nothing",
             related=[(header.place, f"{header.owner} is defined here")] if place.line != header.place.line else [],
         )
 
     def _missing(self, header: Header, signature: Signature, given: Table | None) -> None:
         entries = {} if given is None else given.entries
         lacking = [one.name for one in signature.parameters.values() if one.required and one.name not in entries]
-        if lacking:
+        surplus = [key for key in entries if key not in signature.parameters]
+        if lacking and (signature.open or not any(difflib.get_close_matches(key, lacking) for key in surplus)):
             names = ", ".join(f"`{name}`" for name in lacking)
             values = ", ".join(f"{name}: …" for name in lacking)
             what = f"{header.owner} lacks {names}, which `{header.target.__name__}` needs"
@@ -236,11 +243,11 @@ def time_limit(table: Table, owner: str, checks: Checks) -> float | None:
     node = table.entries.get("time-limit")
     if node is None:
         return None
-    seconds: float | None = checks.coerce(node, float, f"`time-limit` of {owner}")
-    if seconds is not None and seconds <= 0:
+    limit: timedelta | None = checks.coerce(node, timedelta, f"`time-limit` of {owner}")
+    if limit is not None and limit <= timedelta(0):
         checks.findings.error(node.place, f"`time-limit` of {owner} is not more than 0", "write a duration, as `2s`")
         return None
-    return seconds
+    return None if limit is None else limit.total_seconds()
 
 
 def _spread(positional: tuple[Value, ...], signature: Signature) -> tuple[Value, ...]:

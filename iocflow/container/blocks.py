@@ -8,9 +8,10 @@ from typing import Any
 from iocflow.activity import kebab_case
 from iocflow.container.annotations import fields_of, shown
 from iocflow.container.beans import Beans, time_limit
-from iocflow.container.checks import Checks, described
+from iocflow.container.checks import Checks
 from iocflow.container.choices import Choices
 from iocflow.container.description import Block, Choice, Each, Inner, Reference, Rule, Shape, Split, Step, Steps
+from iocflow.container.misfits import described
 from iocflow.container.roles import JOINER
 from iocflow.wiring import Listing, Node, Scalar, Table, did_you_mean
 
@@ -41,9 +42,9 @@ class Blocks:
     def shape(self, kind: str, table: Table, owner: str, default: tuple[Rule, ...] = ()) -> Shape | None:
         """Read what stands at the key `kind` of `table`, and beside it; `default` are the rules of the whole."""
         node = table.entries[kind]
-        what = f"`{kind}` of {owner}"
         if kind == "sequence":
-            return Steps(self.steps(node, what, default))
+            return Steps(self.steps(node, owner, default))
+        what = f"`{kind}` of {owner}"
         if kind == "parallel-split":
             return self._split(node, table, what)
         if kind == "for-each":

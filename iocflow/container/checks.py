@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from iocflow.container.annotations import Candidate, alternatives, fits, missing, shown
-from iocflow.container.coercion import Coercion, Misfit, MisfitError, is_tagged, plain
+from iocflow.container.coercion import Coercion, MisfitError, is_tagged, plain
 from iocflow.container.description import Bean, Process
 from iocflow.container.document import Document
+from iocflow.container.misfits import described, refusals
 from iocflow.container.names import Names
 from iocflow.container.parameters import Signatures
 from iocflow.container.yaml_nodes import is_unresolved
-from iocflow.container.yaml_nodes import shown as shown_text
 from iocflow.wiring import BeanInfo, Listing, Node, Place, Scalar, Table, did_you_mean
 
-__all__ = ["Checks", "Requirement", "described"]
+__all__ = ["Checks", "Requirement"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,9 @@ class Checks:
         try:
             return self._coercion.coerce(_value(node, annotation), annotation)
         except MisfitError as error:
-            for mistake in self._misfits(node, annotation, error.misfits):
-                self.findings.error(
-                    mistake[0], f"{what} is {mistake[1]}, which does not fit `{shown(annotation)}`", mistake[2]
-                )
+            for one in refusals(node, annotation, what, error.misfits):
+                remedy = self._hint(one.node, annotation) or self.document.secrets.mask(one.why)
+                self.findings.error(one.node.place, one.text, remedy)
             return None
 
     def reference(self, node: Node, expected: type | tuple[type, ...], what: str) -> str | None:
@@ -191,22 +190,6 @@ class Checks:
             related=[(self.info(id).place, f"`{id}` is defined here")],
         )
 
-    def _misfits(self, node: Node, annotation: Any, misfits: tuple[Misfit, ...]) -> Iterator[tuple[Place, str, str]]:
-        """Yield place, text and remedy of each misfit; for a union of several types one for all."""
-        if len(alternatives(annotation)) > 1:
-            yield node.place, described(node), self._hint(node, annotation) or "write one that does"
-            return
-        for misfit in misfits:
-            inside, path = _inside(node, misfit.path)
-            where = f" in `{'.'.join(path)}`" if path else ""
-            hidden = misfit.quotes_value and not _is_literal(node)
-            why = (
-                "it is refused"
-                if hidden
-                else self.document.secrets.mask(misfit.why).replace("input should", "it should")
-            )
-            yield inside.place, described(inside) + where, self._hint(inside, annotation) or why
-
     def _hint(self, node: Node, annotation: Any) -> str:
         value = node.value if isinstance(node, Scalar) else None
         if isinstance(value, str) and (value in self.beans or value in self.processors):
@@ -224,36 +207,8 @@ def _value(node: Node, annotation: Any) -> Any:
     return plain(node)
 
 
-def _is_literal(node: Node) -> bool:
-    """Whether no placeholder was replaced in the node, so that its values may be printed."""
-    if isinstance(node, Scalar):
-        return "${" not in node.text
-    return all(map(_is_literal, node.items if isinstance(node, Listing) else node.entries.values()))
-
-
 def _has_unresolved(node: Node) -> bool:
     """Whether a mistake about the node, or about a part of it, is noted already."""
     if isinstance(node, Scalar):
         return is_unresolved(node)
     return any(map(_has_unresolved, node.items if isinstance(node, Listing) else node.entries.values()))
-
-
-def _inside(node: Node, path: tuple[int | str, ...]) -> tuple[Node, list[str]]:
-    """Follow pydantic's path into the node as far as the file goes."""
-    names: list[str] = []
-    for part in path:
-        if isinstance(node, Listing) and isinstance(part, int) and part < len(node.items):
-            node = node.items[part]
-        elif isinstance(node, Table) and part in node.entries:
-            node = node.entries[str(part)]
-        elif isinstance(node, Scalar):
-            break
-        names.append(str(part))
-    return node, names
-
-
-def described(node: Node) -> str:
-    """Return what the file says there, as a message may print it."""
-    if isinstance(node, Scalar):
-        return f"`{shown_text(node.text)}`" if node.text else "empty"
-    return "a list" if isinstance(node, Listing) else "an inner bean" if node.tag else "a table"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from iocflow.container.beans import RESERVED
-from iocflow.container.checks import Checks, described
+from iocflow.container.checks import Checks
 from iocflow.container.contexts import results
 from iocflow.container.description import Block, Choice, Step
+from iocflow.container.misfits import described
 from iocflow.container.roles import Roles
 from iocflow.wiring import Node, Place, Scalar, Table, did_you_mean
 
@@ -25,6 +26,7 @@ class Choices:
         self._roles = roles
         self._step = step
         self._places: dict[str, Place] = {}
+        self._astray = False
 
     def graph(self, node: Node, what: str) -> Choice | None:
         """Read a map from activity to where its results lead; the first key starts."""
@@ -62,7 +64,8 @@ class Choices:
         self._known(table, names, decides.name)
         uncovered = [name for name in names if name not in table.entries]
         if ELSE not in table.entries:
-            if not closed or uncovered:
+            unknown = any(result not in names for result in table.entries)  # said already, and it covers one perhaps
+            if not closed or (uncovered and not unknown):
                 lacking = ", ".join(f"`{name}`" for name in (*uncovered, *(() if closed else (ELSE,))))
                 text = f"`routes` of {what} lead nowhere for {lacking}"
                 self._checks.findings.error(routes.place, text, "write `else: end`, or a route for each")
@@ -71,6 +74,8 @@ class Choices:
 
     def reached(self, choice: Choice, also: Collection[str], what: str) -> None:
         """Note activities that no route leads to; `also` are those that an error rule goes to."""
+        if self._astray:  # a misspelt route leads to what seems never to be reached
+            return
         start = next(iter(choice.routes))
         found, todo = {start, *also}, [start, *also]
         while todo:
@@ -112,6 +117,7 @@ class Choices:
             return END
         if name in names:
             return names[name]
+        self._astray = True
         remedy = did_you_mean(name, (*names, END))
         if name in self._checks.ids:
             remedy = f"write where that leads: `{name}: end`"

@@ -23,16 +23,22 @@ __all__ = ["Coercion", "MisfitError", "duration", "is_tagged", "plain"]
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
 _TUPLE: Any = tuple
+_STRICT = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 _AS_THEY_ARE: tuple[type, ...] = (str, int, float, bool)
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why a value does not fit: where inside it, what pydantic says, and whether its text may hold the value."""
+    """Why a value does not fit: where inside it, pydantic's name for the reason, and what it says."""
 
     path: tuple[int | str, ...]
+    kind: str
     why: str
-    quotes_value: bool
+
+    @property
+    def quotes_value(self) -> bool:
+        """Whether the text comes from the class itself, so that it may hold the value."""
+        return self.kind in ("value_error", "assertion_error")
 
 
 class MisfitError(IocflowError):
@@ -104,16 +110,14 @@ class Coercion:
 def _compiled(annotation: Any) -> TypeAdapter[Any] | None:
     """Return the adapter of a tuple of one: a dataclass in it takes the tuple's configuration, alone it refuses any."""
     try:
-        return TypeAdapter(_TUPLE[_understood(annotation)], config=ConfigDict(arbitrary_types_allowed=True))
+        return TypeAdapter(_TUPLE[_understood(annotation)], config=_STRICT)
     except (PydanticUserError, SchemaError, NameError, TypeError):
         return None  # nothing that pydantic could compare a value with: it is taken as it is
 
 
 def _misfit(error: Mapping[str, Any]) -> Misfit:
     why = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    return Misfit(
-        tuple(error["loc"][1:]), why[:1].lower() + why[1:], error["type"] in ("value_error", "assertion_error")
-    )
+    return Misfit(tuple(error["loc"][1:]), error["type"], why[:1].lower() + why[1:])
 
 
 def _understood(annotation: Any) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
-from iocflow.container.checks import Checks, described
+from iocflow.container.checks import Checks
 from iocflow.container.description import Constant, Inner, Reference, Rule, Value
+from iocflow.container.misfits import described
 from iocflow.container.roles import HANDLER, Roles, Wire
 from iocflow.error_handling import CONTINUE, FAIL, PASS, STOP, Decision, GoTo, RetryingErrorHandler
 from iocflow.wiring import Node, Place, Scalar, Table, did_you_mean
@@ -18,9 +20,9 @@ _ANSWERS = RULE_KEYS[1:]
 DECISIONS = {"continue": CONTINUE, "stop": STOP, "fail": FAIL, "pass": PASS}
 RETRY_OPTIONS: dict[str, tuple[str, Any]] = {
     "attempts": ("attempts", int),
-    "delay": ("delay", float),
+    "delay": ("delay", timedelta),
     "growth": ("growth", float),
-    "max-delay": ("max_delay", float),
+    "max-delay": ("max_delay", timedelta),
     "jitter": ("jitter", float),
 }
 
@@ -129,8 +131,11 @@ class Rules:
         }
         if None in options.values():
             return None
+        seconds: dict[str, Any] = {
+            name: one.total_seconds() if isinstance(one, timedelta) else one for name, one in options.items()
+        }
         try:
-            return Constant(RetryingErrorHandler(**options))
+            return Constant(RetryingErrorHandler(**seconds))
         except ValueError as error:
             self._checks.findings.error(node.place, f"{what} is out of range", str(error))
             return None

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any, get_args, get_origin
 
 from iocflow.container.annotations import UNKNOWN, Candidate, alternatives, fits, shown, unwrapped
-from iocflow.container.checks import Checks, described
+from iocflow.container.checks import Checks
 from iocflow.container.coercion import is_tagged
 from iocflow.container.description import Bean, Constant, Entries, Inner, Items, ProviderOf, Reference, Value
+from iocflow.container.misfits import described
 from iocflow.wiring import Listing, Node, Scalar, Table
 
 __all__ = ["GivenValues"]

@@ -181,10 +181,11 @@ class Graph:
                 path[one.id] = iter(self.needs[one.id])
 
     def _circle(self, circle: list[str], closing: Reference) -> None:
+        provider = closing.id in self._checks.beans and not any(id in self._checks.processors for id in circle)
         self._checks.findings.error(
             closing.place,
             f"beans need each other in a circle: {' -> '.join((*circle, closing.id))}",
-            f"give one of them `!provider {closing.id}`, or take what both need into a third",
+            f"write `!provider {closing.id}` for the last one, or take it out" if provider else "take one of them out",
             related=[(self._checks.info(id).place, f"`{id}` is defined here") for id in circle],
         )
 
@@ -223,7 +224,7 @@ class Graph:
         self._checks.findings.error(
             place,
             f"the singleton `{id}` holds the context `{context}`, which belongs to one run",
-            "take the context as the argument of `execute`, or give it `!provider`",
+            "take the context as the argument of `execute`",
             related=[(one, f"`{context}` is defined here") for one in defined],
         )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import types
 from dataclasses import dataclass
 from typing import Any, Literal, get_origin
 
 from iocflow.container.annotations import UNKNOWN, alternatives, is_protocol
-from iocflow.container.checks import Checks, described
+from iocflow.container.checks import Checks
+from iocflow.container.misfits import described
 from iocflow.wiring import Place, Scalar, Table, did_you_mean
 
 __all__ = ["BEAN_KEYS", "LATER_BEAN_KEYS", "MAKERS", "SCOPES", "Header", "read_header"]
@@ -65,9 +67,10 @@ def read_header(id: str, place: Place, table: Table, checks: Checks) -> Header:
     if len(makers) > 1:
         names = " and ".join(f"`{maker}`" for maker in makers)
         checks.findings.error(table.keys[makers[1]], f"{owner} has {names}", "keep one of them")
-    if not makers:
+    if not makers and not any(difflib.get_close_matches(key, MAKERS) for key in table.entries if key not in BEAN_KEYS):
         remedy = "write `class:` (or `call:`, `factory:`), or the `parent:` it has that from"
         checks.findings.error(place, f"{owner} does not say what makes it", remedy)
+    if not makers:
         return Header(id, place, table, "class", None, object, loose=False, scope=_scope(table, owner, checks))
     kind = makers[0]
     target = _target(table, kind, owner, checks)

@@ -8,8 +8,9 @@ from typing import Any
 from iocflow.container.annotations import shown
 from iocflow.container.beans import Beans, check_id
 from iocflow.container.blocks import KINDS, Blocks
-from iocflow.container.checks import Checks, described
+from iocflow.container.checks import Checks
 from iocflow.container.description import Process, Rule, Steps
+from iocflow.container.misfits import described
 from iocflow.context import ProcessContext
 from iocflow.exclusive_choice import ExclusiveChoiceProcessor
 from iocflow.for_each import ForEachProcessor

@@ -24,17 +24,20 @@ Wire = Reference | Inner
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role: its noun, what a bean has that fills it, and that as an annotation."""
+    """A role: its noun, what a bean has that fills it, that as an annotation, and what is said of one that does not."""
 
     noun: str
     member: str
     annotation: Any
+    lack: str
+    remedy: str
 
 
-HANDLER = Role("error handler", "handle_error", HandlesErrors)
-OBSERVER = Role("observer", "__call__", Callable[..., None])
-INTERCEPTOR = Role("interceptor", "around_step", Interceptor)
-JOINER = Role("joiner", "__call__", Callable[..., Any])
+_CALLABLE = ("it cannot be called", "name a function of your own, or a bean with `__call__`")
+HANDLER = Role("error handler", "handle_error", HandlesErrors, "it has no `handle_error`", "name a bean that has it")
+OBSERVER = Role("observer", "__call__", Callable[..., None], *_CALLABLE)
+INTERCEPTOR = Role("interceptor", "around_step", Interceptor, "it has no `around_step`", "name a bean that has it")
+JOINER = Role("joiner", "__call__", Callable[..., Any], *_CALLABLE)
 
 
 class Roles:
@@ -73,10 +76,8 @@ class Roles:
             self._checks.requirements.setdefault(wire.id, []).append(Requirement(role.annotation, what, place))
         candidate = self.candidate(wire)
         if not candidate.unknown and not candidate.loose and not candidate.has(role.member):
-            why = f"no {role.noun}: it has no `{role.member}`"
-            self._note(
-                wire, place, f"{what} is {self._named(wire)}, which is {why}", f"name a bean that has `{role.member}`"
-            )
+            text = f"{what} is {self._named(wire)}, which is no {role.noun}: {role.lack}"
+            self._note(wire, place, text, role.remedy)
 
     def handles(self, wire: Wire, context: type | None, place: Place, what: str) -> None:
         """Note it when a handler is written for another context."""
@@ -135,9 +136,10 @@ class Roles:
 
     def _named(self, wire: Wire) -> str:
         if isinstance(wire, Reference):
-            candidate = self.candidate(wire)
-            kind = "" if candidate.cls is types.FunctionType or candidate.unknown else f" (`{shown(candidate.cls)}`)"
-            return f"`{wire.id}`{kind}"
+            if wire.id in self._checks.processors and wire.id not in self._checks.overrides:
+                return f"the processor `{wire.id}`"
+            cls = self.candidate(wire).cls
+            return f"`{wire.id}`" + ("" if cls in (types.FunctionType, object) else f" (`{shown(cls)}`)")
         return f"`{getattr(wire.bean.target, '__name__', wire.bean.kind)}`"
 
     def _note(self, wire: Wire, place: Place, text: str, remedy: str) -> None:

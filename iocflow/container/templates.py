@@ -16,11 +16,11 @@ class Templates:
     """Lays each bean over its parent: `args` and `set` are merged, tables in them too; other keys are replaced."""
 
     def __init__(self, beans: Table, checks: Checks) -> None:
-        """Take the section `beans`."""
+        """Take the section `beans`; `parents` are those that are one, `circular` those that are their own."""
         self._beans = beans
         self._checks = checks
         self._merged: dict[str, Table] = {}
-        self._circular: set[str] = set()
+        self.circular: set[str] = set()
         self.parents: set[str] = set()
 
     def merged(self, id: str) -> Table:
@@ -53,14 +53,14 @@ class Templates:
         return parent
 
     def _circle(self, place: Place, circle: tuple[str, ...], parent: str) -> None:
-        if not self._circular & set(circle):
+        if not self.circular & set(circle):
             self._checks.findings.error(
                 place,
                 f"beans are each other's parent: {' -> '.join((*circle, parent))}",
                 "let one of them stand without `parent`",
                 related=[(self._beans.keys[one], f"`{one}` is defined here") for one in circle],
             )
-        self._circular |= set(circle)
+        self.circular |= set(circle)
 
 
 def _overlaid(parent: Table, own: Table) -> Table:
