@@ -189,8 +189,14 @@ class EventLauncher(BaseLauncher):
 
     def _dead_letter(self, delivery: Delivery, reason: Reason) -> None:
         self.source.dead_letter(delivery, reason)
-        fields = {"launcher": self.name, "run_id": reason.run_id, "message_id": reason.event_id}
-        logger.warning("launcher %s: event %s failed: %s", self.name, delivery.name, reason.reason, extra=fields)
+        fields = {
+            "launcher": self.name,
+            "processor": self.processor.name,
+            "run_id": reason.run_id,
+            "message_id": reason.event_id,
+        }
+        first_line = reason.reason.partition("\n")[0]
+        logger.warning("launcher %s: event %s failed: %s", self.name, delivery.name, first_line, extra=fields)
 
     def _leave(self) -> None:
         """Give back what is still in hand and let go of the source; the consumer's last turn."""

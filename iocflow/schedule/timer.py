@@ -93,8 +93,12 @@ class Timer:
 
     def start(self) -> None:
         """Start the thread."""
-        self._scheduler.start()
+        self.prepare()
         self._thread = self._new_thread()
+
+    def prepare(self) -> None:
+        """Get ready for `turn`; a program that wants no thread calls this, and `turn` itself."""
+        self._scheduler.start()
 
     def add(self, name: str, timing: Timing, since: datetime, fire: Fire, jitter: timedelta = timedelta()) -> None:
         """Call `fire` at every moment of `timing` from `since` on, each up to `jitter` later."""

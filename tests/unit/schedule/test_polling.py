@@ -1,0 +1,369 @@
+"""The polling launcher: its two forms, overlaps, lateness, and what it leaves when it is stopped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+
+from iocflow.context import ProcessContext
+from iocflow.launch.contract import Overlap
+from iocflow.launch.counters import Count
+from iocflow.launch.errors import LauncherError
+from iocflow.launch.host import DaemonHost
+from iocflow.launch.snapshot import LauncherState
+from iocflow.schedule import at, cron, every, next_firings
+from iocflow.schedule.polling import Late, PollingLauncher, PollingOptions
+from iocflow.schedule.timer import Timer
+from iocflow.schedule.timing import Every
+from iocflow.sequence import SequenceProcessor
+
+HostWith = Callable[..., DaemonHost]
+
+
+class Work:
+    """An activity that a test can hold up."""
+
+    def __init__(self) -> None:
+        self.seeds: list[object] = []
+        self.keys: list[str] = []
+        self.go = threading.Event()
+        self.go.set()
+        self.entered = threading.Semaphore(0)
+        self.behaviour: Callable[[ProcessContext], None] = lambda context: None
+        self.processor = SequenceProcessor([self.act], context=ProcessContext, name="fares")
+
+    def act(self, context: ProcessContext) -> None:
+        self.seeds.append(vars(context).get("seed_data"))
+        self.keys.append(context.step.idempotency_key)
+        self.entered.release()
+        assert self.go.wait(10)
+        self.behaviour(context)
+
+
+@pytest.fixture
+def work() -> Work:
+    """Return an activity that notes its seeds, in a processor."""
+    return Work()
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds that the pool's threads bring about; time in `watch` stands still meanwhile."""
+    for _ in range(1000):
+        if condition():
+            return
+        threading.Event().wait(0.005)
+    raise AssertionError("it never came about")
+
+
+def started(host: DaemonHost, launcher: PollingLauncher) -> Timer:
+    """Start a launcher and return its timer."""
+    launcher.start(host)
+    timer: Timer = host.service(Timer)
+    return timer
+
+
+def counts(host: DaemonHost, name: str) -> dict[str, int]:
+    """Return what was counted, without noughts."""
+    return {name: number for name, number in host.counters(name).as_dict().items() if number}
+
+
+def test_a_tick_starts_one_run(host_with: HostWith, watch, work: Work) -> None:
+    """Without a poller each tick is one run, with the moment that was meant and a key made of it."""
+    host = host_with("poll-fares")
+    timer = started(host, every("60s", work.processor, name="poll-fares"))
+    for expected in (1, 2):
+        timer.turn()
+        eventually(lambda n=expected: host.counters("poll-fares")[Count.COMPLETED] == n)
+        watch.pass_by(60)
+    assert work.keys == ["poll-fares@2026-03-02T12:00:00+00:00/act#1", "poll-fares@2026-03-02T12:01:00+00:00/act#1"]
+    assert work.seeds == [None, None]
+
+
+def test_nothing_to_do_leaves_a_counter_only(host_with: HostWith, work: Work, caplog: pytest.LogCaptureFixture) -> None:
+    """A run that found nothing is counted apart and logged for debugging at most."""
+    work.behaviour = ProcessContext.nothing_to_do
+    host = host_with("poll-fares")
+    caplog.set_level("INFO")
+    started(host, every("60s", work.processor, name="poll-fares")).turn()
+    eventually(lambda: counts(host, "poll-fares") == {"started": 1, "nothing_found": 1})
+    assert caplog.records == []
+
+
+def test_an_overlapping_tick_is_skipped(host_with: HostWith, watch, work: Work) -> None:
+    """While a tick is in hand others are dropped and counted, and a hung one never blocks the timer."""
+    host = host_with("slow", "other")
+    timer = started(host, every("10s", work.processor, name="slow"))
+    started(host, every("10s", Work().processor, name="other"))
+    work.go.clear()
+    for number in (1, 2, 3, 4):
+        timer.turn()
+        eventually(lambda n=number: host.counters("other")[Count.COMPLETED] == n and len(work.seeds) == 1)
+        watch.pass_by(10)
+    assert counts(host, "slow") == {"started": 1, "skipped_overlap": 3}
+    work.go.set()
+    eventually(lambda: host.counters("slow")[Count.COMPLETED] == 1)
+    timer.turn()
+    eventually(lambda: host.counters("slow")[Count.COMPLETED] == 2)
+
+
+def test_queue_one_keeps_one(host_with: HostWith, watch, work: Work) -> None:
+    """With `queue-one` one tick waits for the one in hand; the third and fourth are dropped."""
+    host = host_with("slow")
+    timer = started(host, every("10s", work.processor, name="slow", overlap="queue-one"))
+    work.go.clear()
+    for _ in range(4):
+        timer.turn()
+        eventually(lambda: len(work.seeds) == 1)
+        watch.pass_by(10)
+    work.go.set()
+    eventually(lambda: host.counters("slow")[Count.COMPLETED] == 2)
+    assert host.counters("slow")[Count.SKIPPED_OVERLAP] == 2
+    assert [key.partition("+")[0] for key in work.keys] == ["slow@2026-03-02T12:00:00", "slow@2026-03-02T12:00:10"]
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [("run-once", {"started": 2, "completed": 2, "late": 1}), ("skip", {"started": 1, "completed": 1, "missed": 1})],
+)
+def test_a_late_tick(host_with: HostWith, watch, work: Work, late: str, expected: dict[str, int]) -> None:
+    """A tick that begins long after its moment runs once or is dropped, and is counted either way."""
+    host = host_with("x")
+    timer = started(host, every("60s", work.processor, name="x", late=late))
+    timer.turn()
+    eventually(lambda: host.counters("x")[Count.COMPLETED] == 1)
+    watch.pass_by(60 + 45)
+    timer.turn()
+    eventually(lambda: counts(host, "x") == expected)
+
+
+def test_a_tick_that_waited_for_a_thread_is_late(host_with: HostWith, watch, work: Work) -> None:
+    """Lateness is judged when a tick begins, not when it is queued: a full pool makes it late too."""
+    host = host_with("slow", "x", pool=1)
+    timer = started(host, every("1h", work.processor, name="slow"))
+    work.go.clear()
+    timer.turn()
+    eventually(lambda: len(work.seeds) == 1)
+    started(host, every("1h", Work().processor, name="x", late="skip"))
+    timer.turn()
+    watch.pass_by(31)
+    work.go.set()
+    eventually(lambda: counts(host, "x") == {"missed": 1})
+
+
+def test_passed_over_moments_are_counted(host_with: HostWith, watch, work: Work) -> None:
+    """After a stall one run makes up for all, and the others count as missed."""
+    host = host_with("x")
+    timer = started(host, cron("*/5 * * * *", work.processor, name="x"))
+    timer.turn()
+    eventually(lambda: host.counters("x")[Count.COMPLETED] == 1)
+    watch.pass_by(3600 + 200)
+    timer.turn()
+    eventually(lambda: counts(host, "x") == {"started": 2, "completed": 2, "late": 1, "missed": 11})
+
+
+class Cursor:
+    """A poller with three finds that notes what was done in which order."""
+
+    def __init__(self, notes: list[object]) -> None:
+        self.notes = notes
+        self.done = 0
+
+    def poll(self) -> Iterator[int]:
+        self.notes.append("polled")
+        try:
+            while self.done < 3:
+                yield self.done
+                self.done += 1
+                self.notes.append(f"moved to {self.done}")
+        finally:
+            self.notes.append("closed")
+
+
+def test_each_find_is_a_run_and_the_cursor_follows(host_with: HostWith, work: Work) -> None:
+    """The poller goes on when the run of what it yielded has ended, a failed one too."""
+    notes: list[object] = []
+
+    def note(context: ProcessContext) -> None:
+        notes.append(f"ran {context.seed_data}")
+        if context.seed_data == 1:
+            raise ValueError("no such fare")
+
+    work.behaviour = note
+    host = host_with("x")
+    started(host, every("60s", work.processor, name="x", poll=Cursor(notes))).turn()
+    eventually(lambda: "closed" in notes)
+    assert notes == ["polled", "ran 0", "moved to 1", "ran 1", "moved to 2", "ran 2", "moved to 3", "closed"]
+    eventually(lambda: counts(host, "x") == {"started": 3, "completed": 2, "failed": 1})
+
+
+def test_a_crash_between_run_and_cursor_repeats(host_with: HostWith, work: Work) -> None:
+    """What ends a poll before its cursor moved, makes the next poll bring the same find: repeated, not lost."""
+    host = host_with("x")
+    cursor = Cursor([])
+    launcher = every("60s", work.processor, name="x", poll=cursor)
+    # A kill between run and cursor leaves what closing the generator at its yield leaves: a cursor that has not moved.
+    polled = cursor.poll()
+    assert next(polled) == 0
+    polled.close()  # type: ignore[attr-defined]
+    started(host, launcher).turn()
+    eventually(lambda: cursor.done == 3)
+    assert work.seeds == [0, 1, 2]
+
+
+def test_stopping_ends_a_poll_behind_the_run_in_hand(host_with: HostWith, work: Work) -> None:
+    """The find whose run has ended is committed, the next one is neither run nor committed."""
+    notes: list[object] = []
+    cursor = Cursor(notes)
+    host = host_with("x")
+    launcher = every("60s", work.processor, name="x", poll=cursor)
+    work.go.clear()
+    started(host, launcher).turn()
+    assert work.entered.acquire(timeout=5)
+    launcher.stop()
+    work.go.set()
+    assert launcher.finish(host.clock.monotonic() + 5)
+    assert (work.seeds, cursor.done, notes[-1]) == ([0], 1, "closed")
+    assert launcher.state is LauncherState.STOPPED
+
+
+def test_a_poll_that_finds_nothing_is_counted(
+    host_with: HostWith, work: Work, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A poller that yields nothing leaves a counter only."""
+    cursor = Cursor([])
+    cursor.done = 3
+    host = host_with("x")
+    caplog.set_level("INFO")
+    started(host, every("60s", work.processor, name="x", poll=cursor)).turn()
+    eventually(lambda: counts(host, "x") == {"nothing_found": 1})
+    assert caplog.records == []
+
+
+def test_a_poll_that_raises_shows_and_is_repeated(
+    host_with: HostWith, watch, work: Work, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An error of the poller ends the tick, is logged and shown, and the next tick polls again."""
+
+    class Flaky:
+        polls = 0
+
+        def poll(self) -> Iterator[str]:
+            Flaky.polls += 1
+            yield "first"
+            if Flaky.polls == 1:
+                raise ConnectionError("database went away")
+            yield "second"
+
+    host = host_with("x")
+    launcher = every("60s", work.processor, name="x", poll=Flaky())
+    timer = started(host, launcher)
+    timer.turn()
+    eventually(lambda: launcher.trouble == "the last poll failed: ConnectionError")
+    assert "database went away" in caplog.text
+    eventually(lambda: counts(host, "x") == {"started": 1, "completed": 1, "errors": 1})
+    watch.pass_by(60)
+    timer.turn()
+    eventually(lambda: work.seeds == ["first", "first", "second"])
+    eventually(lambda: launcher.trouble == "")
+
+
+def test_an_activity_that_exits_does_not_end_the_poll(host_with: HostWith, work: Work) -> None:
+    """SystemExit in an activity interrupts its run, not the daemon's thread nor the other finds."""
+
+    def leave(context: ProcessContext) -> None:
+        if context.seed_data == 0:
+            raise SystemExit(1)
+
+    work.behaviour = leave
+    host = host_with("x")
+    started(host, every("60s", work.processor, name="x", poll=Cursor([]))).turn()
+    eventually(lambda: counts(host, "x") == {"started": 3, "completed": 2, "interrupted": 1})
+
+
+def test_a_moment_that_has_passed(host_with: HostWith, work: Work, caplog: pytest.LogCaptureFixture) -> None:
+    """A single moment before the start is not made up for, since nothing tells whether it was fired already."""
+    host = host_with("once")
+    launcher = at("2026-03-02T11:59", work.processor, name="once")
+    started(host, launcher).turn()
+    assert counts(host, "once") == {"missed": 1}
+    assert launcher.state is LauncherState.FINISHED
+    assert "2026-03-02 11:59:00+00:00 has passed" in caplog.text
+
+
+def test_finished_after_the_last_firing(host_with: HostWith, watch, work: Work) -> None:
+    """A single moment fires, and then the launcher is finished."""
+    host = host_with("once")
+    launcher = at("2026-03-02T12:01", work.processor, name="once")
+    timer = started(host, launcher)
+    assert launcher.state is LauncherState.RUNNING
+    watch.pass_by(60)
+    timer.turn()
+    launcher.heartbeat()
+    assert launcher.state is LauncherState.FINISHED
+    eventually(lambda: host.counters("once")[Count.COMPLETED] == 1)
+
+
+def test_finish_gives_up_at_the_deadline(host_with: HostWith, work: Work) -> None:
+    """A tick that hangs does not hold up stopping beyond the deadline."""
+    host = host_with("x")
+    launcher = every("60s", work.processor, name="x")
+    work.go.clear()
+    started(host, launcher).turn()
+    assert work.entered.acquire(timeout=5)
+    launcher.stop()
+    began = time.perf_counter()
+    assert not launcher.finish(host.clock.monotonic() + 0.05)
+    assert time.perf_counter() - began < 3
+    work.go.set()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        PollingOptions(jitter=timedelta(seconds=-1)),
+        PollingOptions(jitter=timedelta(seconds=60)),
+        PollingOptions(overlap=Overlap.ALLOW),
+        PollingOptions(Late.SKIP, Overlap.SKIP, timedelta(days=2)),
+    ],
+)
+def test_options_that_cannot_be_meant(options: PollingOptions) -> None:
+    """Jitters outside their bounds, and overlapping ticks, are refused."""
+    with pytest.raises(LauncherError):
+        options.check(Every(timedelta(seconds=60)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: every("0s", p),
+        lambda p: every("-5s", p),
+        lambda p: every("soon", p),
+        lambda p: every("9999999999999d", p),
+        lambda p: every("60s", p, late="never"),
+        lambda p: every("60s", p, jitter="x"),
+        lambda p: cron("61 * * * *", p),
+        lambda p: cron("* * * * *", p, timezone="Mars/Olympus"),
+        lambda p: cron("* * * * *", p, dst="thrice"),
+        lambda p: at("tomorrow", p),
+    ],
+)
+def test_constructors_refuse(make: Callable[[object], object], work: Work) -> None:
+    """What cannot be meant is refused where it is written, as one kind of error."""
+    with pytest.raises(LauncherError):
+        make(work.processor)
+
+
+def test_next_firings(watch, work: Work) -> None:
+    """The listing is in the launcher's own zone; what no schedule sets off has none."""
+    launcher = cron("30 1 * * *", work.processor, timezone="America/New_York")
+    assert [str(one) for one in next_firings(launcher, 2, watch.now())] == [
+        "2026-03-03 01:30:00-05:00",
+        "2026-03-04 01:30:00-05:00",
+    ]
+    assert [one.second for one in next_firings(every("7s", work.processor), 3, watch.now())] == [0, 7, 14]
+    assert len(next_firings(at("2026-04-01", work.processor), 3, watch.now())) == 1
+    assert next_firings(object(), 3, watch.now()) == []
