@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -12,7 +12,7 @@ from iocflow.events.source import EventSource
 from iocflow.launch.contract import Launchable
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
-from iocflow.launch.section import LauncherEntry
+from iocflow.launch.section import LauncherEntry, refused
 from iocflow.wiring import Place, Scope, Wired, did_you_mean
 
 __all__ = ["EventReader", "on_event", "source_at"]
@@ -55,7 +55,7 @@ class EventReader:
         """Start with no source read."""
         self._places: dict[str, Place] = {}
 
-    def schema(self, kind: str) -> Mapping[str, Any]:
+    def schema(self, kind: str) -> dict[str, Any]:
         """Return the JSON Schema of the only key."""
         return {kind: {"type": "string", "pattern": "^[a-z0-9+]+:."}}
 
@@ -70,7 +70,7 @@ class EventReader:
         try:
             source = source_at(address)
         except LauncherError as error:
-            scope.findings.error(node.place, f"{what}: {error}")
+            scope.findings.error(node.place, f"{what}: {refused(node, error)}")
             return None
         if source.name in self._places:
             scope.findings.error(

@@ -64,12 +64,18 @@ class Daemon:
     """Runs an application's launchers until it is told to stop; it runs once."""
 
     def __init__(
-        self, app: Application, *, clock: Clock | None = None, leave: Callable[[int], NoReturn] = leave_process
+        self,
+        app: Application,
+        *,
+        settings: DaemonSettings | None = None,
+        clock: Clock | None = None,
+        leave: Callable[[int], NoReturn] = leave_process,
     ) -> None:
         """Take the application; nothing is started yet.
 
         Args:
-            app: The application, whose section `launchers` may be empty only until `run`.
+            app: The application.
+            settings: How the daemon works; what the application's section `daemon` says, unless given.
             clock: The clocks, for tests.
             leave: Ends the process with an exit code when it has to end at once; for tests.
 
@@ -79,7 +85,7 @@ class Daemon:
         self._app = app
         self._clock = clock or SystemClock()
         self._leave = leave
-        self._settings = _settings_of(app)
+        self._settings = settings or _settings_of(app)
         self._launchers = _launchers_of(app)
         self._orders: queue.SimpleQueue[_Stop | None] = queue.SimpleQueue()
         self._signals = Signals(lambda name: self._orders.put(_Stop(name)), leave)

@@ -40,4 +40,4 @@ def duration_text(length: timedelta) -> str:
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)):
         if milliseconds and milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"
-    return f"{milliseconds}ms"
+    return f"{milliseconds}ms" if milliseconds else "0s"

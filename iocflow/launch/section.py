@@ -10,11 +10,12 @@ from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 from iocflow.launch.duration import duration_text
+from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
 from iocflow.launch.settings import DaemonSettings
-from iocflow.wiring import Node, Place, Scope, Table, Wired, did_you_mean
+from iocflow.wiring import Node, Place, Scalar, Scope, Table, Wired, did_you_mean
 
-__all__ = ["DaemonReader", "LauncherEntry", "LauncherReader", "LaunchersReader"]
+__all__ = ["DaemonReader", "LauncherEntry", "LauncherReader", "LaunchersReader", "refused"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _POOL = (1, 1000)
@@ -35,7 +36,7 @@ class LauncherEntry:
         kind: The key that makes it what it is, as `every` or `source`.
         place: Where its name stands.
         table: All of its keys, `processor` too.
-        processor: The id of its processor, which exists.
+        processor: The id of its processor; empty when there is none of that id, which is noted already.
     """
 
     name: str
@@ -43,6 +44,12 @@ class LauncherEntry:
     place: Place
     table: Table
     processor: str
+
+
+def refused(node: Node, error: LauncherError) -> str:
+    """Return the message of a value that was refused, with the file's own text in it: never what a placeholder hides."""
+    hidden = isinstance(node, Scalar) and isinstance(node.value, str) and node.value != node.text
+    return str(error).replace(str(node.value), node.text) if isinstance(node, Scalar) and hidden else str(error)
 
 
 class LauncherReader(Protocol):
@@ -90,14 +97,11 @@ class LaunchersReader:
             )
             return lambda _: ()
         builders = [
-            builder
-            for name, place, node in section
-            if (entry := self._entry(name, place, node, scope)) is not None
-            and (builder := self._readers[entry.kind].read(entry, scope)) is not None
+            builder for name, place, node in section if (builder := self._read(name, place, node, scope)) is not None
         ]
         return lambda wired: tuple(build(wired) for build in builders)
 
-    def _entry(self, name: str, place: Place, node: Node, scope: Scope) -> LauncherEntry | None:
+    def _read(self, name: str, place: Place, node: Node, scope: Scope) -> Callable[[Wired], Launcher] | None:
         if not _NAME.fullmatch(name):
             remedy = "letters, digits, `-`, `_` and `.`, beginning with a letter or a digit"
             scope.findings.error(place, f"`{name}` is no name for a launcher", remedy)
@@ -105,11 +109,17 @@ class LaunchersReader:
             remedy = f"write {name}: {{processor: …, every: 60s}}"
             scope.findings.error(node.place, f"launcher `{name}` is no mapping", remedy)
             return None
-        kind = self._kind(name, place, node, scope)
         processor = self._processor(name, place, node, scope)
-        return LauncherEntry(name, kind, place, node, processor) if kind and processor else None
+        kinds = self._kinds(name, place, node, scope)
+        if not kinds:
+            return None
+        others = {key: value for key, value in node.entries.items() if key not in kinds[1:]}
+        entry = LauncherEntry(name, kinds[0], place, Table(node.place, others, node.keys), processor or "")
+        builder = self._readers[entry.kind].read(entry, scope)
+        return builder if processor else None
 
-    def _kind(self, name: str, place: Place, table: Table, scope: Scope) -> str | None:
+    def _kinds(self, name: str, place: Place, table: Table, scope: Scope) -> list[str]:
+        """Return the keys that say when the launcher starts a run, of which there should be exactly one."""
         kinds = [key for key in table.entries if key in self._readers]
         known = ", ".join(sorted(self._readers))
         if not kinds:
@@ -117,7 +127,6 @@ class LaunchersReader:
             near = did_you_mean(strangers[0], self._readers) if len(strangers) == 1 else f"give it one of: {known}"
             where = table.keys[strangers[0]] if len(strangers) == 1 else place
             scope.findings.error(where, f"nothing says when launcher `{name}` starts a run", near)
-            return None
         for surplus in kinds[1:]:
             scope.findings.error(
                 table.keys[surplus],
@@ -125,7 +134,7 @@ class LaunchersReader:
                 "one launcher has one of them; write two launchers",
                 related=[(table.keys[kinds[0]], f"`{kinds[0]}` stands here")],
             )
-        return kinds[0]
+        return kinds
 
     def _processor(self, name: str, place: Place, table: Table, scope: Scope) -> str | None:
         node = table.entries.get("processor")

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from iocflow.launch.contract import Overlap, Poller
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
-from iocflow.launch.section import DURATION_SCHEMA, LauncherEntry
+from iocflow.launch.section import DURATION_SCHEMA, LauncherEntry, refused
 from iocflow.schedule.polling import Late, PollingLauncher, PollingOptions
 from iocflow.schedule.timing import ANCHOR, At, Calendar, Cron, Dst, Every, Timing, time_of_day, time_zone
 from iocflow.wiring import Scope, Table, Wired
 
 __all__ = ["ScheduleReader"]
+
+T = TypeVar("T")
 
 _STRING = {"type": "string"}
 _COMMON: dict[str, Any] = {
@@ -58,7 +60,7 @@ class ScheduleReader:
         poll = reading.poll()
         timing = reading.timing()
         options = reading.options(timing)
-        if reading.failed or timing is None or options is None:
+        if timing is None or options is None:
             return None
         return lambda wired: PollingLauncher(
             entry.name,
@@ -100,14 +102,11 @@ class _Reading:
     def options(self, timing: Timing | None) -> PollingOptions | None:
         """Return the options, None when they are wrong or do not fit the timing."""
         late = self._value("late", Late, Late.RUN_ONCE)
-        overlap = self._value("overlap", Overlap, Overlap.SKIP)
+        overlap = self._value("overlap", Literal["skip", "queue-one"], Overlap.SKIP)
         jitter = self._value("jitter", timedelta, timedelta())
-        if late is None or overlap is None or jitter is None:
-            return None
-        options = PollingOptions(late, overlap, jitter)
-        if timing is not None:
-            self._tried("overlap" if overlap is Overlap.ALLOW else "jitter", lambda: options.check(timing))
-        return options
+        if timing is not None and jitter:
+            self._tried("jitter", lambda: PollingOptions(jitter=jitter).check(timing))
+        return None if self.failed else PollingOptions(late, Overlap(overlap), jitter)
 
     def _value(self, key: str, annotation: Any, default: Any) -> Any:
         return self._in(self.entry.table, key, annotation, default)
@@ -120,23 +119,21 @@ class _Reading:
         self.failed |= value is None
         return value
 
-    def _tried(self, key: str, make: Callable[[], Timing | None]) -> Timing | None:
+    def _tried(self, key: str, make: Callable[[], T | None]) -> T | None:
         """Return what `make` returns; what it refuses is noted at the value of `key`."""
         try:
             return make()
         except LauncherError as error:
-            place = self.entry.table.entries[key].place
-            self.scope.findings.error(place, f"{key} of launcher {self.entry.name}: {error}")
+            node = self.entry.table.entries[key]
+            self.scope.findings.error(node.place, f"{key} of launcher {self.entry.name}: {refused(node, error)}")
             self.failed = True
             return None
 
     def _zone(self) -> tzinfo | None:
         name = self._value("timezone", str, "UTC")
-        zones: list[tzinfo] = []
-        if name is not None and name != "UTC":
-            self._tried("timezone", lambda: zones.append(time_zone(name)))
-            return zones[0] if zones else None
-        return UTC if name else None
+        if name is None or name == "UTC":
+            return UTC if name else None
+        return self._tried("timezone", lambda: time_zone(name))
 
     def _every(self) -> Timing | None:
         step = self._value("every", timedelta, None)
@@ -144,7 +141,7 @@ class _Reading:
 
     def _cron(self) -> Timing | None:
         expression, zone, dst = self._value("cron", str, None), self._zone(), self._value("dst", Dst, Dst.ONCE)
-        return None if expression is None or dst is None else Cron(expression, zone or UTC, dst)
+        return None if expression is None else Cron(expression, zone or UTC, dst or Dst.ONCE)
 
     def _at(self) -> Timing | None:
         shown, zone = self._value("at", datetime, None), self._zone()
@@ -157,7 +154,9 @@ class _Reading:
             self.scope.findings.error(table.place, f"{name} is no mapping", "write calendar: {days: 1, hour: 6}")
             self.failed = True
             return None
-        self.scope.unknown_keys(table, (*_STEP, *_TIME, "start"), name)
+        known = (*_STEP, *_TIME, "start")
+        self.scope.unknown_keys(table, known, name)
+        self.failed |= not table.entries.keys() <= set(known)
         step = [self._in(table, unit, int, 0) for unit in _STEP]
         clock = [self._in(table, unit, int, 0) for unit in _TIME]
         start, zone, dst = self._in(table, "start", date, ANCHOR), self._zone(), self._value("dst", Dst, Dst.ONCE)

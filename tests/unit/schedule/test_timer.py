@@ -188,7 +188,7 @@ def test_latest_and_missed_agree_with_stepping() -> None:
     timings: list[Timing] = [Every(timedelta(seconds=7)).starting(start), Cron("*/17 * * * *"), Cron("0 6 * * mon")]
     for timing in timings:
         known = timing.after(start) or start
-        for hours in (0.01, 0.5, 30, 1000):
+        for hours in (0.01, 0.5, 30):
             now = known + timedelta(hours=hours)
             stepped, steps = known, 0
             while (following := timing.after(stepped)) is not None and following <= now:
