@@ -149,7 +149,6 @@ class Blocks:
             step = self.step(branch, f"branch `{name}` of {what}")
             if step is not None:
                 self._beans.rules.go(self.rules_of(step), None, f"branch `{name}` of {what}")
-                step.name = name
                 found[name] = step
         if not branches.entries:
             self._checks.findings.error(node.place, f"{what} has no branches", "write `NAME: ACTIVITY` for each")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dis
 import inspect
+import linecache
 import textwrap
 import types
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from iocflow.wiring import Place
 
 __all__ = ["warn_about_state", "warn_about_time"]
 
+_STORE_ATTR = dis.opmap["STORE_ATTR"]
 _WATCHES = {"remaining", "deadline", "cancelled"}
 
 
@@ -77,11 +79,14 @@ def _names(code: types.CodeType) -> set[str]:
 
 def warn_about_state(checks: Checks) -> None:
     """Warn about singletons whose `execute` writes on the object that all runs share."""
+    known: dict[types.FunctionType, tuple[tuple[int, str], ...]] = {}
     for id, bean in checks.defined.items():
         execute = inspect.getattr_static(bean.type, "execute", None)
         if bean.scope != "singleton" or id in checks.overrides or not inspect.isfunction(execute):
             continue
-        for line, name in _written(execute):
+        if execute not in known:
+            known[execute] = tuple(_written(execute))
+        for line, name in known[execute]:
             checks.findings.warn(
                 bean.place,
                 f"`{execute.__qualname__}` sets `self.{name}`, and `{id}` is a singleton that all runs share",
@@ -92,19 +97,27 @@ def warn_about_state(checks: Checks) -> None:
 
 def _written(function: types.FunctionType) -> Iterator[tuple[int, str]]:
     """Yield line and name of each attribute of its first parameter that a method sets."""
-    # Most methods store no attribute at all: their bytecode says so sooner than their source.
-    if not function.__code__.co_varnames or not _may_store(function.__code__):
+    code = function.__code__
+    # Each instruction is two bytes; a method that stores no attribute at all needs no look at its source.
+    if not code.co_argcount or _STORE_ATTR not in code.co_code[::2]:
         return
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, SyntaxError):  # no source to look at: code from a zip file, or typed in
+        tree = ast.parse(_source(code))
+    except SyntaxError:  # there is no source to look at: code from a zip file, or typed in
         return
-    own = function.__code__.co_varnames[0]
     for node in ast.walk(tree):
-        stores = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del)
-        if stores and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own:
-            yield function.__code__.co_firstlineno + node.lineno - 1, node.attr
+        if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load):
+            continue
+        if isinstance(node.value, ast.Name) and node.value.id == code.co_varnames[0]:
+            yield code.co_firstlineno + node.lineno - 1, node.attr
 
 
-def _may_store(code: types.CodeType) -> bool:
-    return any(one.opname == "STORE_ATTR" for one in dis.get_instructions(code))
+def _source(code: types.CodeType) -> str:
+    """Return the lines of a function; `inspect.getsource` would tokenize them, which takes ten times as long."""
+    lines = linecache.getlines(code.co_filename)
+    return textwrap.dedent("".join(lines[code.co_firstlineno - 1 : _last_line(code)]))
+
+
+def _last_line(code: types.CodeType) -> int:
+    own = max((end for _, end, _, _ in code.co_positions() if end is not None), default=code.co_firstlineno)
+    return max(own, *(_last_line(one) for one in code.co_consts if isinstance(one, types.CodeType)), 0)
