@@ -101,22 +101,25 @@ class SendMail(Activity[Any]):
             DeliveryError: Some were refused for good, or their mail may or may not have been sent. Final.
             MailError: The mail cannot be sent at all.
         """
+        recipients = list(self._recipients(context))
         outcomes: dict[str, Delivery] = {}
         try:
-            letters = self._letters(context, outcomes)
-            self._send(context, letters, outcomes)
+            self._send(context, self._letters(context, recipients, outcomes), outcomes)
         finally:
-            write_field(context, self.target, list(outcomes.values()), self.name)
-        self._judge(list(outcomes.values()))
+            told = [outcomes[each.address] for each in recipients if each.address in outcomes]
+            write_field(context, self.target, told, self.name)
+        self._judge(told)
 
-    def _letters(self, context: Any, outcomes: dict[str, Delivery]) -> dict[str, Letter]:
+    def _letters(
+        self, context: Any, recipients: Iterable[Recipient], outcomes: dict[str, Delivery]
+    ) -> dict[str, Letter]:
         """Return the letters to send, by the recipient's address; note the outcomes that stand already."""
         memo = context.step.memo
         if _KEY not in memo:
             memo[_KEY] = context.step.idempotency_key or uuid.uuid4().hex
         draft = self.draft(context)
         letters: dict[str, Letter] = {}
-        for recipient in self._recipients(context):
+        for recipient in recipients:
             known = memo.get(f"to:{recipient.address}")
             if known is not None:
                 delivery = Delivery(recipient.address, DeliveryOutcome(known[0]), known[1])
@@ -151,9 +154,7 @@ class SendMail(Activity[Any]):
         try:
             for (address, letter), delivery in zip(letters.items(), sending, strict=False):
                 if delivery.address != letter.address:
-                    raise MailError(
-                        f"{self.name}: the delegate was handed {letter.address}, and told of {delivery.address}"
-                    )
+                    raise MailError(f"{self.name}: the delegate told of {delivery.address} instead of {letter.address}")
                 del left[address]
                 self._settle(context, dataclasses.replace(delivery, address=address), outcomes)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 from pathlib import Path
@@ -58,9 +59,9 @@ def test_a_block_is_one_transaction(tmp_path: Path) -> None:
     with database.connect() as first:
         first.cursor().execute("CREATE TABLE t (x)")
         first.cursor().execute("INSERT INTO t VALUES (1)")
-    with pytest.raises(DatabaseError, match="no such table: nope"), database.connect() as second:
+    with contextlib.suppress(ZeroDivisionError), database.connect() as second:
         second.cursor().execute("INSERT INTO t VALUES (2)")
-        second.cursor().execute("INSERT INTO nope VALUES (2)")
+        raise ZeroDivisionError
     with database.connect() as third:
         assert third.cursor().execute("SELECT x FROM t").fetchall() == [(1,)]
     for closed in (first, second, third):
