@@ -42,7 +42,8 @@ def require_file(file: str) -> None:
     if not path.exists():
         beside = path.parent.iterdir() if path.parent.is_dir() else ()
         files = [str(each) for each in beside if each.suffix in (".yaml", ".yml")]
-        raise UsageError(f"there is no file {file}; {did_you_mean(file, files)}")
+        remedy = did_you_mean(file, files) if files else f"{path.parent.resolve()} holds no container file"
+        raise UsageError(f"there is no file {file}; {remedy}")
 
 
 def applications(module: ModuleType) -> dict[str, App]:

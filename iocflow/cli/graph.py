@@ -32,7 +32,7 @@ def graph(
     session: Session,
     file: File,
     processor: Annotated[
-        str | None, typer.Argument(metavar="[PROCESSOR]", help="Draw this one only.", autocompletion=processor_ids)
+        str | None, typer.Argument(metavar="PROCESSOR", help="Draw this one only.", autocompletion=processor_ids)
     ] = None,
     form: Annotated[Form, typer.Option("--format", metavar="FORM", help="mermaid or text.")] = Form.MERMAID,
 ) -> ExitCode:

@@ -97,7 +97,7 @@ def show(session: Session, done: Run[Any]) -> None:
     if done.error is not None:
         failed = [step.activity for step in done.steps if step.outcome is StepOutcome.FAILED]
         at = f"{failed[0]}: " if failed else "before the first activity: " if not done.steps else ""
-        session.complain(f"{at}{described(done.error)}", done.error)
+        session.complain(f"{at}{described(done.error)}")  # its traceback is in the log already
 
 
 def duration(length: timedelta) -> str:
