@@ -21,7 +21,7 @@ __all__ = ["SendMail"]
 logger = logging.getLogger("iocflow.mail")
 
 _KEY = "key"
-_SHOWN = 5  # recipients that a message names
+_SHOWN = 3  # recipients, and reasons, that an error names
 
 
 class SendMail(Activity[Any]):
@@ -175,9 +175,20 @@ class SendMail(Activity[Any]):
         told = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items()) or "nobody to mail to"
         logger.info("%s: %s", self.name, told)
         missed = [delivery for delivery in deliveries if delivery.outcome is not DeliveryOutcome.SENT]
-        if not missed:
-            return
-        named = "; ".join(f"{each.address} {each.outcome.value}: {each.detail}" for each in missed[:_SHOWN])
-        more = f"; and {len(missed) - _SHOWN} more" if len(missed) > _SHOWN else ""
-        kind = SmtpTemporaryError if counts[DeliveryOutcome.DEFERRED] else DeliveryError
-        raise kind(f"{self.name}: {told}. {named}{more}", deliveries)
+        if missed:
+            kind = SmtpTemporaryError if counts[DeliveryOutcome.DEFERRED] else DeliveryError
+            raise kind(f"{self.name}: {told}. {_reasons(missed)}", deliveries)
+
+
+def _reasons(missed: list[Delivery]) -> str:
+    """Return why some were not sent, each reason once, with the first of those it holds for."""
+    whom: dict[str, list[str]] = {}
+    for delivery in missed:
+        whom.setdefault(f"{delivery.outcome.value}: {delivery.detail}", []).append(delivery.address)
+    shown = [f"{_some(addresses)} {reason}" for reason, addresses in whom.items()]
+    return _some(shown, "; ")
+
+
+def _some(texts: list[str], separator: str = ", ") -> str:
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return separator.join(texts[:_SHOWN]) + more
