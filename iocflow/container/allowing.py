@@ -15,7 +15,7 @@ from iocflow.wiring import Findings, Node, Place, Scalar
 
 __all__ = ["ProjectAllow", "is_dotted", "is_standard", "lies_in", "package_name", "project_allow", "refusal_of"]
 
-_TOML_PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
+_TOML_PLACE = re.compile(r" *\(at (?:line (\d+), column (\d+)|end of document)\)")
 _OURS = re.compile(r"""(?m)(?:^|\.)\s*["']?iocflow["']?\s*[\].=]""")
 _ALLOW = re.compile(r"""\ballow["']?\s*=""")
 
@@ -111,8 +111,8 @@ def _allowed_in(path: str, text: str, findings: Findings) -> list[str]:
         tool = tomllib.loads(text).get("tool", {})
     except tomllib.TOMLDecodeError as error:
         at = _TOML_PLACE.search(str(error))
-        place = Place(path, int(at[1]), int(at[2])) if at else Place(path, 1, 1)
-        findings.error(place, f"not TOML: {_TOML_PLACE.sub('', str(error)).strip()}")
+        place = Place(path, int(at[1]), int(at[2])) if at and at[1] else Place(path, len(lines_of(text)), 1)
+        findings.error(place, f"not TOML: {_TOML_PLACE.sub('', str(error))}", "correct it")
         return []
     entries = tool.get("iocflow", {}).get("allow", []) if isinstance(tool.get("iocflow", {}), dict) else []
     line = next((at for at, line in enumerate(lines_of(text), 1) if _ALLOW.search(line)), 1)

@@ -90,7 +90,8 @@ class Merged:
             self._absent.error(place, f"{who} replaces section `{key}`, which is not defined", "define it first")
         elif mine.single is None:
             related = ((mine.place, "defined here"),)
-            self._findings.error(node.place, f"{who} replaces the mapping `{key}` by something else", related=related)
+            what = f"{who} replaces the mapping `{key}` by something else"
+            self._findings.error(node.place, what, "write a mapping", related=related)
         elif chosen:
             mine.single = node
 

@@ -91,7 +91,7 @@ class Names:
         except Exception as error:  # noqa: BLE001 - a module's own `__getattr__` may raise anything
             self._note(name, f"`{name.shown}` cannot be had: {_raised(error)}", f"correct the {name.shown_module}")
             return None
-        return found if self._fits(name, found) and self._may_use(name, found) else None
+        return found if self._fits(found, name) and self._may_use(name, found) else None
 
     def _name(self, node: Scalar, want: Want, what: str) -> _Name | None:
         """Return the parts of the name, or note that it is none."""
@@ -184,7 +184,7 @@ class Names:
         self._note(name, f"the {name.shown_module} cannot be imported: {raised}", "correct the module")
         return None
 
-    def _fits(self, name: _Name, found: object) -> TypeGuard[type | FunctionType]:
+    def _fits(self, found: object, name: _Name) -> TypeGuard[type | FunctionType]:
         """Return whether what was found is of the wanted kind, else note what it is."""
         if _is_wanted(name.want, found):
             return True
@@ -199,7 +199,7 @@ class Names:
         parent, _, last = missing.rpartition(".")
         around = sys.modules.get(parent)
         path = getattr(around, "__path__", None)
-        if path is not None:
+        if path is not None and last not in vars(around):
             remedy = did_you_mean(last, [found.name for found in pkgutil.iter_modules(path)])
         elif around is not None:
             remedy = "a name is one look-up in a module: `package.module.Name`, and nothing inside of `Name`"
@@ -220,11 +220,10 @@ class Names:
     def _note_outside(self, name: _Name, what: str, module: str) -> None:
         allow = self._document.allow
         near = difflib.get_close_matches(module, allow, n=1, cutoff=0.8)
+        added = "its package" if name.is_placeholder else f"`{module.partition('.')[0]}`"
+        remedy = f"add {added} to `allow:` of `{self._document.path}` or `[tool.iocflow] allow` of pyproject.toml"
         if near:
-            remedy = f"did you mean `{near[0]}`?"
-        else:
-            added = "its package" if name.is_placeholder else f"`{module.partition('.')[0]}`"
-            remedy = f"add {added} to `allow:` of `{self._document.path}` or `[tool.iocflow] allow` of pyproject.toml"
+            remedy = f"did you mean `{near[0]}`? If not, {remedy}"
         self._note(name, f"{what} ({', '.join(allow) or 'none'})", remedy)
 
     def _note(self, name: _Name, what: str, remedy: str) -> None:

@@ -70,7 +70,8 @@ class Outside:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            self._findings.error(place, f"secret file `{path}` cannot be read: {error.strerror or error}")
+            what = f"secret file `{path}` cannot be read: {error.strerror or error}"
+            self._findings.error(place, what, "check what is mounted there")
             return ""
         except UnicodeDecodeError:
             self._findings.error(place, f"secret file `{path}` is not UTF-8", "store it as UTF-8 text")

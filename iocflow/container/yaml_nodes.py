@@ -61,7 +61,7 @@ def plain_value(text: str) -> str | int | float | bool | None:
         return int(text)
     if _BASED_INT.fullmatch(text):
         return int(text, 0)
-    if _FLOAT.fullmatch(text):
+    if _FLOAT.fullmatch(text) and not text.lstrip("+-").isdigit():
         return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     return text
 
