@@ -63,7 +63,7 @@ class Builder:
         arguments = [self._injected(value) for value in bean.positional]
         keywords = {name: self._injected(value) for name, value in bean.keywords.items()}
         named = isinstance(bean.target, type) and issubclass(bean.target, Activity) and bool(bean.id)
-        if kind is providers.Factory and not (bean.set or bean.init or bean.close or named):
+        if bean.scope == "prototype" and not (bean.set or bean.init or named):
             return kind(bean.target, *arguments, **keywords)
         settings = self._injected(Entries(bean.set)) if bean.set else {}
         return kind(functools.partial(self._made, bean), settings, *arguments, **keywords)

@@ -124,8 +124,8 @@ class Bean:
     time_limit: float | None = None
 
     def __str__(self) -> str:
-        """Return `bean ID`, as messages name it."""
-        return f"bean `{self.id}`" if self.id else f"the inner bean at {self.place}"
+        """Return `bean ID`, as messages name it; an inner bean goes by what makes it."""
+        return f"bean `{self.id}`" if self.id else f"`{getattr(self.target, '__name__', 'the inner bean')}`"
 
 
 @dataclass(slots=True, eq=False)

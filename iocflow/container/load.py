@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from iocflow.async_runner import AsyncRunner
 from iocflow.container.app import App, Origin
 from iocflow.container.check import Examined, examine
+from iocflow.container.failures import BuildError
 from iocflow.container.registry import Registry
 from iocflow.container.rendering import in_order, render
-from iocflow.wiring import ConfigurationError, Mistake
+from iocflow.wiring import ConfigurationError, Mistake, Place
 
 __all__ = ["load"]
 
@@ -49,14 +49,18 @@ def load(
 
 def _built(examined: Examined, warnings: tuple[Mistake, ...]) -> App:
     document, bench = examined.document, examined.bench
-    registry = Registry(bench.defined, bench.described, examined.graph, bench.hooks, AsyncRunner())
-    registry.build(bench.overrides, document.secrets.mask)
+
+    def refusal(place: Place, text: str) -> BuildError:
+        mistake = Mistake(place, document.secrets.mask(text))
+        return BuildError([mistake], render([mistake], document.sources))
+
+    registry = Registry(bench.defined, bench.described, examined.graph, bench.hooks, refusal)
+    registry.build(bench.overrides)
     origin = Origin(document.path, warnings, document.secrets, bench.requirements)
     app = App.wired(registry, origin, examined.builders)
     for key in examined.builders:
         try:
             app.section(key)
         except Exception as error:
-            text = document.secrets.mask(f"`{key}` cannot be built: {type(error).__name__}: {error}")
-            raise registry.failed(Mistake(document.sections[key].place, text)) from error
+            raise registry.failed(key, document.sections[key].place, error) from error
     return app

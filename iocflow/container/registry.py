@@ -18,7 +18,7 @@ from iocflow.container.failures import BuildError, CloseError
 from iocflow.container.graph import Graph
 from iocflow.container.lifecycle import Lifecycle
 from iocflow.container.roles import Wire
-from iocflow.wiring import Mistake
+from iocflow.wiring import Place
 
 __all__ = ["Registry"]
 
@@ -36,23 +36,27 @@ class Registry:
         processes: Mapping[str, Process],
         graph: Graph,
         hooks: Mapping[str, Iterable[Wire]],
-        runner: AsyncRunner,
+        refusal: Callable[[Place, str], BuildError],
     ) -> None:
-        """Take the description; `hooks` are the `observers` and `interceptors` of all processors."""
+        """Take the description; `hooks` are the `observers` and `interceptors` of all processors.
+
+        `refusal` makes the error about what cannot be built at some place.
+        """
         self._beans = beans
         self._processes = processes
         self._graph = graph
         self._hooks = hooks
-        self.runner = runner
+        self._refusal = refusal
+        self.runner = AsyncRunner()
         self.processor_ids = tuple(processes)
         self.ids = (*beans, *processes)
         self._lock = threading.RLock()
         self._replaced: list[str] = []
         self._hooked: dict[str, tuple[Any, ...]] = {}
-        self._lifecycle = Lifecycle(runner)
+        self._lifecycle = Lifecycle(self.runner)
         self.providers: dict[str, Provider[Any]] = {}
 
-    def build(self, overrides: Mapping[str, object], mask: Callable[[str], str]) -> None:
+    def build(self, overrides: Mapping[str, object]) -> None:
         """Build every singleton and processor, in this thread and in the order of their needs.
 
         What only an overridden bean would have needed is built when it is asked for, if ever.
@@ -69,16 +73,18 @@ class Registry:
                 try:
                     self.providers[id]()
                 except Exception as error:
-                    raise self.failed(self._mistake(id, error, mask)) from error
+                    raise self.failed(id, self._place(id), error) from error
 
-    def failed(self, mistake: Mistake) -> BuildError:
-        """Close what was built; return the error for `mistake`, with a note of what could not be closed."""
-        failure = BuildError([mistake])
+    def failed(self, id: str, place: Place, error: Exception) -> BuildError:
+        """Close what was built; return the error about `id`, with a note of what could not be closed."""
+        notes = [note for note in getattr(error, "__notes__", ()) if f"bean `{id}`" not in note]
+        text = f"`{id}` cannot be built: {type(error).__name__}: {error}"
+        failure = self._refusal(place, "; ".join((text, *notes)))
         try:
             self.close()
         except CloseError as others:
-            for error in others.exceptions:
-                failure.add_note(f"and {', '.join(error.__notes__)}: {type(error).__name__}: {error}")
+            for other in others.exceptions:
+                failure.add_note(f"and {', '.join(other.__notes__)}: {type(other).__name__}: {other}")
         return failure
 
     def get(self, id: str) -> Any:
@@ -148,8 +154,5 @@ class Registry:
             self._hooked[key] = tuple(builder.value(wire) for wire in self._hooks.get(key, ()))
         return self._hooked[key]
 
-    def _mistake(self, id: str, error: Exception, mask: Callable[[str], str]) -> Mistake:
-        place = self._beans[id].place if id in self._beans else self._processes[id].place
-        what = f"`{id}` cannot be built: {type(error).__name__}: {error}"
-        notes = [note for note in getattr(error, "__notes__", ()) if f"bean `{id}`" not in note]
-        return Mistake(place, mask("; ".join((what, *notes))))
+    def _place(self, id: str) -> Place:
+        return self._beans[id].place if id in self._beans else self._processes[id].place

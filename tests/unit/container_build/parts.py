@@ -78,6 +78,14 @@ class Smtp:
         self.sent.append(text)
 
 
+class Picky:
+    """Takes a real one only."""
+
+    def __init__(self, sender: Sender) -> None:
+        if not isinstance(sender, Smtp):
+            raise TypeError(f"not a {type(sender).__name__}")
+
+
 class Clock:
     """Sends nothing."""
 
@@ -218,7 +226,7 @@ class Values:
 class Typed:
     """Annotates all kinds of values."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(  # noqa: PLR0913, PLR0917
         self,
         count: int = 0,
         ratio: float | None = None,
@@ -233,7 +241,14 @@ class Typed:
         plain=None,  # type: ignore[no-untyped-def]
     ) -> None:
         self.count, self.ratio, self.pause, self.price, self.path = count, ratio, pause, price, path
-        self.mode, self.numbers, self.table, self.home, self.unknown, self.plain = mode, numbers, table, home, unknown, plain
+        self.mode, self.numbers, self.table, self.home, self.unknown, self.plain = (
+            mode,
+            numbers,
+            table,
+            home,
+            unknown,
+            plain,
+        )
 
 
 class Hub:

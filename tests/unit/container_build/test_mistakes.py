@@ -1,4 +1,4 @@
-"""Every start-up check with the message that it prints: the files in `mistakes/` hold container files and what is wrong.
+"""Every start-up check with the message that it prints: `mistakes/` has container files and what is wrong with them.
 
 A case begins with `=== name`; below `---` stands a line for each mistake, its place first, and indented below it the
 other places that it shows.
@@ -36,7 +36,7 @@ def lines(mistake: Mistake) -> Iterator[str]:
 
 @pytest.mark.parametrize(("body", "printed"), list(cases()))
 def test_mistakes(body: str, printed: list[str], write: Callable[[str], Path], built: list[str]) -> None:
-    """All mistakes are told in one go with place, remedy and the other places; `load` tells the same, nothing is built."""
+    """All mistakes are told in one go with place, remedy and other places; `load` tells the same and builds nothing."""
     path = write(body)
     checked = check(path)
     assert [line for mistake in checked.mistakes for line in lines(mistake)] == printed

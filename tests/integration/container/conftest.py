@@ -1,0 +1,39 @@
+"""Loading container files of the classes that the checks are tested with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from iocflow.container import App, check, load
+from tests.unit.container_build import parts
+
+HEAD = "iocflow: 1\npackage: tests.unit.container_build.parts\n"
+
+
+@pytest.fixture(autouse=True)
+def built() -> list[str]:
+    """Return the list of what was constructed, opened and closed, empty at first."""
+    parts.BUILT.clear()
+    return parts.BUILT
+
+
+@pytest.fixture
+def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., App]:
+    """Return a function that loads a container file of that text, of which `check` finds no mistake."""
+    monkeypatch.chdir(tmp_path)
+
+    def loaded(body: str, **options: Any) -> App:
+        path = Path("app.yaml")
+        path.write_text(HEAD + dedent(body).lstrip("\n"), encoding="utf-8")
+        before = list(parts.BUILT)
+        found = check(path, **options)
+        assert not found.failed, found.rendered()
+        assert before == parts.BUILT, "checking constructs nothing"
+        return load(path, **options)
+
+    return loaded
