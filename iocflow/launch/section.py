@@ -47,7 +47,7 @@ class LauncherEntry:
 
 
 def refused(node: Node, error: LauncherError) -> str:
-    """Return the message of a value that was refused, with the file's own text in it: never what a placeholder hides."""
+    """Return the message of a value that was refused, with the file's own text in place of a placeholder's value."""
     hidden = isinstance(node, Scalar) and isinstance(node.value, str) and node.value != node.text
     return str(error).replace(str(node.value), node.text) if isinstance(node, Scalar) and hidden else str(error)
 
