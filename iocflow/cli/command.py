@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from iocflow.cli.logs import LogFormat, LogLevel, Masked, logging_to_stderr
-from iocflow.cli.terminal import OutputClosedError, Terminal
+from iocflow.cli.terminal import OutputClosedError, Terminal, described
 from iocflow.errors import IocflowError
 from iocflow.launch import ExitCode
 from iocflow.launch.errors import LauncherError
@@ -171,5 +171,5 @@ def _guarded(session: Session, work: Callable[[], ExitCode]) -> int:
         session.complain(f"the user's code ended the process: SystemExit({error.code})", error)
         return ExitCode.FAILED
     except Exception as error:  # noqa: BLE001  # the process's edge: a module or a constructor of the user may raise anything
-        session.complain(f"{type(error).__qualname__}: {error}", error)
+        session.complain(described(error), error)
         return ExitCode.FAILED

@@ -12,7 +12,7 @@ from iocflow.cli.command import Session, command
 from iocflow.cli.completion import processor_ids
 from iocflow.cli.files import File, open_app, processor_of
 from iocflow.cli.seeds import read_seed
-from iocflow.cli.terminal import table
+from iocflow.cli.terminal import described, table
 from iocflow.launch import ExitCode, Launch
 from iocflow.run import Outcome, Run, StepOutcome
 
@@ -64,22 +64,12 @@ def as_data(done: Run[Any]) -> dict[str, Any]:
                 "attempts": step.attempts,
                 "started": step.started.isoformat(),
                 "ended": step.ended.isoformat(),
-                "error": described(step.error),
+                "error": step.error and described(step.error),
             }
             for step in done.steps
         ],
-        "error": described(done.error),
+        "error": done.error and described(done.error),
     }
-
-
-def described(error: BaseException | None) -> str | None:
-    """Return an error as `Type: message`, with the errors of a group and the notes behind it."""
-    if error is None:
-        return None
-    parts = [f"{type(error).__qualname__}: {error}", *getattr(error, "__notes__", ())]
-    if isinstance(error, BaseExceptionGroup):
-        parts += [described(each) or "" for each in error.exceptions]
-    return "; ".join(parts)
 
 
 def show(session: Session, done: Run[Any]) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from iocflow.errors import IocflowError
 
-__all__ = ["OutputClosedError", "Terminal", "table"]
+__all__ = ["OutputClosedError", "Terminal", "described", "table"]
 
 
 class OutputClosedError(IocflowError):
@@ -99,6 +99,14 @@ class Terminal:
                 sys.stdout.flush()
                 os.dup2(self._result.fileno(), output)
         self._result = None
+
+
+def described(error: BaseException) -> str:
+    """Return an error as `Type: message`, followed by its notes and by the errors of a group."""
+    parts = [f"{type(error).__qualname__}: {error}", *getattr(error, "__notes__", ())]
+    if isinstance(error, BaseExceptionGroup):
+        parts += map(described, error.exceptions)
+    return "; ".join(parts)
 
 
 def table(rows: Sequence[Sequence[str]], *, paint: Callable[[str], str] = str) -> list[str]:

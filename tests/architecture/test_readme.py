@@ -34,7 +34,9 @@ def blocks(markdown: str) -> list[Block]:
     """Return every fenced block of a text."""
     found = []
     heading = ""
-    for part in re.finditer(r"^#+ (?P<heading>[^\n]+)$|^```(?P<language>\w+)\n(?P<text>.*?)^```$", markdown, re.M | re.S):
+    for part in re.finditer(
+        r"^#+ (?P<heading>[^\n]+)$|^```(?P<language>\w+)\n(?P<text>.*?)^```$", markdown, re.M | re.S
+    ):
         heading = part["heading"] or heading
         if part["language"]:
             found.append(Block(heading, part["language"], part["text"]))

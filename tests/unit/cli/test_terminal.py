@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from iocflow.cli.terminal import Terminal, table
+from iocflow.cli.terminal import Terminal, described, table
 
 
 def test_table_aligns_columns() -> None:
@@ -32,3 +32,14 @@ def test_json_is_masked_and_stays_json(capsys: pytest.CaptureFixture[str]) -> No
     terminal.mask = lambda text: text.replace('p"w', "***")
     terminal.write_json({"error": 'with p"w', "steps": [{"n": 1, "x": None}]})
     assert json.loads(capsys.readouterr().out) == {"error": "with ***", "steps": [{"n": 1, "x": None}]}
+
+
+def test_errors_are_described_with_all_their_parts() -> None:
+    """Notes and the errors of a group are part of the description, so that none has to be guessed."""
+    first = ValueError("one")
+    first.add_note("in branch crm")
+    group = ExceptionGroup("2 of the branches failed", [first, ConnectionError("two")])
+    assert described(group) == (
+        "ExceptionGroup: 2 of the branches failed (2 sub-exceptions);"
+        " ValueError: one; in branch crm; ConnectionError: two"
+    )
