@@ -20,6 +20,7 @@ __all__ = [
     "fields_of",
     "fits",
     "is_protocol",
+    "member_of",
     "members",
     "missing",
     "resolved",
@@ -84,6 +85,11 @@ def members(protocol: type) -> tuple[str, ...]:
                 if not special and name not in _NO_MEMBERS | _BOOKKEEPING:
                     found[name] = None
     return tuple(found)
+
+
+def member_of(cls: type, name: str) -> Any:
+    """Return what a class or its bases define under a name, as it is written there; None without it."""
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
 
 
 def unwrapped(annotation: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from iocflow.container.annotations import UNKNOWN, Candidate, fields_of, resolved, shown
+from iocflow.container.annotations import UNKNOWN, Candidate, fields_of, member_of, resolved, shown
 from iocflow.container.checks import Checks
 from iocflow.container.description import Bean, Constant, Inner, Items, Reference, Rule, Value
 from iocflow.container.error_rules import Rules
@@ -80,7 +80,7 @@ class Beans:
         if "." not in name:
             id = self._checks.lookup(node, what)
             return None if id is None else Reference(id, node.place)
-        target = self._checks.names.resolve(node, want, what)
+        target = self._checks.resolve(node, want, what)
         if target is None:
             return None
         kind = "class" if isinstance(target, type) else "call"
@@ -166,7 +166,7 @@ class Beans:
             if mistake:
                 self._checks.findings.error(place, f"`set` of {header.owner} names `{key}`, {mistake[0]}", mistake[1])
                 continue
-            member = inspect.getattr_static(header.made, key, None)
+            member = member_of(header.made, key)
             if isinstance(member, property) and member.fset is not None:
                 written = list(self._checks.signatures.of(member.fset).parameters.values())
                 annotation = written[-1].annotation
@@ -182,7 +182,7 @@ class Beans:
             return None
         if not Candidate(made).has(key):
             return f"which `{shown(made)}` has not", did_you_mean(key, fields_of(made))
-        member = inspect.getattr_static(made, key, None)
+        member = member_of(made, key)
         if isinstance(member, property) and member.fset is None:
             return "which can only be read", "give it to the constructor by `args`"
         if inspect.isfunction(member):
@@ -202,7 +202,7 @@ class Beans:
             self._checks.findings.error(node.place, f"{what}which is private", "name a public method")
         elif made is object or header.loose:
             return name
-        elif not inspect.isroutine(member := inspect.getattr_static(made, name, None)):
+        elif not inspect.isroutine(member := member_of(made, name)):
             methods = [one for one in dir(made) if not one.startswith("_") and callable(getattr(made, one, None))]
             self._checks.findings.error(
                 node.place, f"{what}and `{shown(made)}` has no such method", did_you_mean(name, methods)

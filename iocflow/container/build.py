@@ -7,7 +7,6 @@ import datetime
 import decimal
 import enum
 import functools
-import inspect
 import pathlib
 import types
 import uuid
@@ -17,6 +16,7 @@ from typing import Any
 from dependency_injector import providers
 
 from iocflow.activity import Activity
+from iocflow.container.annotations import member_of
 from iocflow.container.description import Bean, Constant, Entries, Inner, Items, Reference, Value
 from iocflow.container.lifecycle import Lifecycle
 
@@ -87,7 +87,7 @@ class Builder:
         """
         try:
             made = bean.target(*arguments, **keywords)
-            if bean.id and isinstance(made, Activity) and inspect.getattr_static(type(made), "name") is _UNNAMED:
+            if bean.id and isinstance(made, Activity) and member_of(type(made), "name") is _UNNAMED:
                 made.name = bean.id
             for name, value in settings.items():
                 setattr(made, name, value)

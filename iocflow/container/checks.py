@@ -12,7 +12,7 @@ from iocflow.container.coercion import Coercion, MisfitError, is_tagged, plain
 from iocflow.container.description import Bean, Process
 from iocflow.container.document import Document
 from iocflow.container.misfits import described, refusals
-from iocflow.container.names import Names
+from iocflow.container.names import Names, Want
 from iocflow.container.parameters import Signatures
 from iocflow.container.yaml_nodes import is_unresolved
 from iocflow.wiring import BeanInfo, Listing, Node, Place, Scalar, Table, did_you_mean
@@ -47,7 +47,9 @@ class Checks:
         self.document = document
         self.findings = document.findings
         self.overrides = overrides
-        self.names = Names(document, document.extensions.components)
+        self._names = Names(document, document.extensions.components)
+        self._resolved: dict[tuple[str, object, str], object] = {}
+        self._fitting: dict[tuple[Candidate, Any], bool] = {}
         self.signatures = Signatures()
         self._beans: dict[str, BeanInfo] = {}
         self._processors: dict[str, BeanInfo] = {}
@@ -87,7 +89,7 @@ class Checks:
         self.roots.add(id)
         wanted = expected if isinstance(expected, tuple) else (expected,)
         candidate = self.candidate(id)
-        if any(fits(candidate, one) for one in wanted):
+        if any(self.fits(candidate, one) for one in wanted):
             return id
         self.misfit(id, " or ".join(map(shown, wanted)), what, node.place)
         return None
@@ -100,6 +102,27 @@ class Checks:
                 self.findings.error(place, f"{what} has no key `{key}`", did_you_mean(key, names, listed=16))
 
     # What the container's own readers need beside that.
+
+    def fits(self, candidate: Candidate, annotation: Any) -> bool:
+        """Whether the candidate can be given where `annotation` stands; each question is answered once for a class."""
+        if candidate.objects:
+            return fits(candidate, annotation)
+        key = (candidate, annotation)
+        try:
+            known = self._fitting.get(key)
+        except TypeError:  # Annotated with a list, say: it cannot be kept
+            return fits(candidate, annotation)
+        if known is None:
+            known = self._fitting[key] = fits(candidate, annotation)
+        return known
+
+    def resolve(self, node: Scalar, want: Want, what: str) -> Any:
+        """Return what a dotted name stands for, found once for each file and name; None when that is noted."""
+        key = (node.place.file, node.value, want)
+        found = self._resolved.get(key)
+        if found is None:
+            found = self._resolved[key] = self._names.resolve(node, want, what)
+        return found
 
     def declare_bean(self, info: BeanInfo) -> None:
         """Make a bean known."""
@@ -176,7 +199,7 @@ class Checks:
     def require(self, id: str, annotation: Any, what: str, place: Place) -> None:
         """Keep what a use of `id` wants of it; note it when the bean is another thing."""
         self.requirements.setdefault(id, []).append(Requirement(annotation, what, place))
-        if not fits(self.candidate(id), annotation):
+        if not self.fits(self.candidate(id), annotation):
             self.misfit(id, shown(annotation), what, place, annotation)
 
     def misfit(self, id: str, wanted: str, what: str, place: Place, annotation: Any = None) -> None:

@@ -6,7 +6,7 @@ import inspect
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from iocflow.activity import Activity
-from iocflow.container.annotations import UNKNOWN, alternatives, unwrapped
+from iocflow.container.annotations import UNKNOWN, alternatives, member_of, unwrapped
 from iocflow.container.parameters import Signatures
 
 __all__ = ["activity_context", "handler_context", "results"]
@@ -16,7 +16,7 @@ def activity_context(target: Any, signatures: Signatures) -> Any:
     """Return the annotation of the context that an activity's class, or a function, takes; UNKNOWN if nothing tells."""
     if not isinstance(target, type):
         return _first(signatures.of(target).parameters)
-    execute = inspect.getattr_static(target, "execute", None)
+    execute = member_of(target, "execute")
     annotation = UNKNOWN
     if inspect.isfunction(execute):
         annotation = _first(signatures.of(execute).without_first().parameters)
@@ -27,7 +27,7 @@ def activity_context(target: Any, signatures: Signatures) -> Any:
 
 def handler_context(target: type, signatures: Signatures) -> Any:
     """Return the annotation of the context that a handler's class takes; UNKNOWN if nothing tells."""
-    handle = inspect.getattr_static(target, "handle_error", None)
+    handle = member_of(target, "handle_error")
     return _bound(_first(signatures.of(handle).without_first().parameters)) if inspect.isfunction(handle) else UNKNOWN
 
 
@@ -36,7 +36,7 @@ def results(target: Any, signatures: Signatures) -> tuple[tuple[str, ...], bool]
 
     `Literal["found"] | None` lists one, and leaves room for no result. None are listed where any text can come.
     """
-    function = inspect.getattr_static(target, "execute", None) if isinstance(target, type) else target
+    function = member_of(target, "execute") if isinstance(target, type) else target
     returns = unwrapped(signatures.of(function).returns) if inspect.isfunction(function) else UNKNOWN
     choices = [unwrapped(one) for one in alternatives(returns)]
     if any(one in (UNKNOWN, Any, str) or isinstance(one, TypeVar) for one in choices):

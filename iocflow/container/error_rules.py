@@ -89,7 +89,7 @@ class Rules:
         found = []
         for node in self._checks.listed(table.entries["for"]) if "for" in table.entries else ():
             if self._checks.text(node, f"`for` of {what}") is not None and isinstance(node, Scalar):
-                cls: Any = self._checks.names.resolve(node, "exception", f"`for` of {what}")
+                cls: Any = self._checks.resolve(node, "exception", f"`for` of {what}")
                 found += [] if cls is None else [cls]
         if "for" in table.entries and not self._checks.listed(table.entries["for"]):
             self._checks.findings.error(table.keys["for"], f"`for` of {what} is empty", "name the errors, or remove it")

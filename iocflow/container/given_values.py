@@ -65,7 +65,7 @@ class GivenValues:
         return ProviderOf(id, node.place)
 
     def _type(self, node: Scalar, annotation: Any, what: str) -> Value:
-        cls = self._checks.names.resolve(node, "class", what)
+        cls = self._checks.resolve(node, "class", what)
         if isinstance(cls, type) and not any(_takes_class(cls, one) for one in alternatives(annotation)):
             self._misfit(node, f"the class `{shown(cls)}`", annotation, what)
         return Constant(cls)

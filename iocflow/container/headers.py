@@ -98,7 +98,7 @@ def _target(table: Table, kind: str, owner: str, checks: Checks) -> Any:
     what = f"`{kind}` of {owner}"
     if checks.text(node, what) is None or not isinstance(node, Scalar):
         return None
-    target = checks.names.resolve(node, "class" if kind == "class" else "function", what)
+    target = checks.resolve(node, "class" if kind == "class" else "function", what)
     if isinstance(target, type) and (inspect.isabstract(target) or is_protocol(target)):
         lacking = ", ".join(f"`{name}`" for name in sorted(getattr(target, "__abstractmethods__", ())))
         text = f"{what} is {described(node)}, which is abstract" + (f": it lacks {lacking}" if lacking else "")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from iocflow.container.annotations import UNKNOWN, resolved
+from iocflow.container.annotations import UNKNOWN, member_of, resolved
 
 __all__ = ["Parameter", "Signature", "Signatures", "arranged"]
 
@@ -100,7 +100,7 @@ def _read(target: Any) -> Signature:
 def _hints(target: Any) -> Mapping[str, Any]:
     if not isinstance(target, type):
         return resolved(target)
-    maker: Any = inspect.getattr_static(target, "__init__")
+    maker: Any = member_of(target, "__init__")
     if maker is object.__init__:
         maker = inspect.unwrap(target.__new__)
     # A dataclass's constructor carries its bases' annotations as text, to be looked up where each was written.

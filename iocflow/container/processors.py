@@ -88,7 +88,7 @@ class Processors:
         if name is None or not isinstance(node, Scalar):
             return None
         dotted = "." in name
-        cls = self._checks.names.resolve(node, "class", what) if dotted else self._of_bean(node, what, id)
+        cls = self._checks.resolve(node, "class", what) if dotted else self._of_bean(node, what, id)
         if not isinstance(cls, type) or cls is object:
             return None
         if not issubclass(cls, ProcessContext):

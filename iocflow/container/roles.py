@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from iocflow.activity import Activity
-from iocflow.container.annotations import UNKNOWN, Candidate, fits, missing, shown
+from iocflow.container.annotations import UNKNOWN, Candidate, missing, shown
 from iocflow.container.checks import Checks, Requirement
 from iocflow.container.contexts import activity_context, handler_context
 from iocflow.container.description import Bean, Inner, Reference
@@ -94,7 +94,7 @@ class Roles:
                 self._meets(wire, context, UNKNOWN if inner is None else inner, place, what)
                 return
         candidate = self.candidate(wire)
-        if not fits(candidate, _ACTIVITY):
+        if not self._checks.fits(candidate, _ACTIVITY):
             if candidate.has("execute"):
                 why, remedy = "does not subclass `iocflow.Activity`", "let it subclass `iocflow.Activity`"
             else:
@@ -127,7 +127,7 @@ class Roles:
 
     def _meets(self, wire: Wire, context: type | None, wanted: Any, place: Place, what: str) -> None:
         """Compare the context that is wanted with the processor's."""
-        if context is None or fits(Candidate(context), wanted):
+        if context is None or self._checks.fits(Candidate(context), wanted):
             return
         without = missing(Candidate(context), wanted)
         works = f"which works on `{shown(wanted)}`, and the context is `{shown(context)}`{without}"

@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from iocflow.container.annotations import shown
+from iocflow.container.annotations import member_of, shown
 from iocflow.container.checks import Checks
 from iocflow.container.description import Block, Step
 from iocflow.container.graph import all_steps, children
@@ -62,7 +62,7 @@ def _warn_of_limit(checks: Checks, place: Place, what: str, target: Any) -> None
 
 def _keeps_time(target: Any) -> bool:
     """Whether the code can be cancelled, or reads the time that is left."""
-    execute = inspect.getattr_static(target, "execute", None) if isinstance(target, type) else target
+    execute = member_of(target, "execute") if isinstance(target, type) else target
     if not inspect.isfunction(execute) or inspect.iscoroutinefunction(execute):
         return True
     functions = [execute]
@@ -81,7 +81,7 @@ def warn_about_state(checks: Checks) -> None:
     """Warn about singletons whose `execute` writes on the object that all runs share."""
     known: dict[types.FunctionType, tuple[tuple[int, str], ...]] = {}
     for id, bean in checks.defined.items():
-        execute = inspect.getattr_static(bean.type, "execute", None)
+        execute = member_of(bean.type, "execute")
         if bean.scope != "singleton" or id in checks.overrides or not inspect.isfunction(execute):
             continue
         if execute not in known:
