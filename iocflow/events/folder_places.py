@@ -128,7 +128,8 @@ class Places:
 
     def writable(self) -> bool:
         """Whether files can be moved from the inbox to `working` at all."""
-        return all(os.access(folder, os.W_OK | os.X_OK) for folder in (self.inbox, self.working))
+        folders = (self.inbox, self.working)
+        return all(os.access(folder, os.W_OK | os.X_OK, effective_ids=True) for folder in folders)
 
     def left_over(self) -> list[str]:
         """Return what `working` holds, the oldest first: what an earlier process had in hand when it was killed."""
