@@ -95,15 +95,19 @@ class InlineLoop:
 
     def drive(self, position: Position, reply: Reply | None = None) -> End:
         """Go on from `position`, with the reply to its command if that was run already, to the end."""
-        self.context._lender = self
+        outer, self.context._lender = self.context._lender, self
         current_of_thread().lender = self
-        while True:
-            command, position = advance(self.plan, position, reply)
-            for row in position["ended"]:
-                self._record(row["path"], row["outcome"], row["attempts"], row["error"], row["result"])
-            if command["do"] == "end":
-                return command["end"]
-            reply = self._do(command, position)
+        try:
+            while True:
+                command, position = advance(self.plan, position, reply)
+                for row in position["ended"]:
+                    self._record(row["path"], row["outcome"], row["attempts"], row["error"], row["result"])
+                if command["do"] == "end":
+                    return command["end"]
+                reply = self._do(command, position)
+        finally:
+            # Loop and context would keep each other alive until the garbage collector comes by.
+            self.context._lender = outer
 
     def failed(self, error: Exception) -> ErrorRecord:
         """Return `error` as plain data, and keep it alive for handlers and the run."""

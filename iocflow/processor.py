@@ -121,15 +121,34 @@ class Processor(Activity[C], Generic[C]):
         Raises:
             Exception: The activity's own error, when there is no handler at all; a handler's, when that raised.
         """
+        context, ticks = self._make_context(), [_now()]
         run: Run[C] = Run()
-        run.of, run.context, run.ticks = self, self._make_context(), [_now()]
-        if seed_data is None and self._calls is not None:
-            self._run_plain(run)
-        else:
+        run.of, run.context, run.ticks = self, context, ticks
+        calls = self._calls
+        if calls is None or seed_data is not None:
             self._drive(run, start(self.plan, seeded=seed_data is not None), seed=seed_data)
-        if run.raises:
-            run.raise_for_error()
-        return run
+            return run.raise_for_error() if run.raises else run
+        # A plain sequence needs no engine until something other than a success happens.
+        context._asked, context._lender = None, run
+        note = _current()
+        if note is None or note.thread != get_ident():
+            note = current_of_thread()
+        outer, note.lender = note.lender, run
+        try:
+            for call in calls:
+                result = call(context)
+                if result is not None:
+                    context = run.context = self._settled(result, run)
+                ticks.append(_now())
+                if context._asked is not None and self._stopped(run):
+                    return run
+            run.outcome = _COMPLETED
+            return run
+        except Exception as error:  # noqa: BLE001 - handlers decide
+            self._leave_plain(run, error)
+        finally:
+            note.lender, context._lender = outer, None
+        return run.raise_for_error() if run.raises else run
 
     async def do_activities_async(self, seed_data: Any = None) -> Run[C]:
         """Do as `do_activities` in another thread, so that the caller's loop goes on."""
@@ -170,28 +189,6 @@ class Processor(Activity[C], Generic[C]):
 
     # The inline engine.
 
-    def _run_plain(self, run: Run[C]) -> None:
-        """Run a plain sequence, which needs no engine until something other than a success happens."""
-        context, ticks = run.context, run.ticks
-        context._asked, context._lender = None, run
-        note = _current()
-        if note is None or note.thread != get_ident():
-            note = current_of_thread()
-        outer, note.lender = note.lender, run
-        try:
-            for call in self._calls or ():
-                result = call(context)
-                if result is not None:
-                    context = run.context = self._settled(result, run)
-                ticks.append(_now())
-                if context._asked is not None and self._stopped(run):
-                    return
-            run.outcome = _COMPLETED
-        except Exception as error:  # noqa: BLE001 - handlers decide
-            self._leave_plain(run, error)
-        finally:
-            note.lender = outer
-
     def _plain(self) -> tuple[tuple[Callable[[C], Result], ...] | None, tuple[str, ...]]:
         """Return the calls and names of a plain sequence, without hooks and limits; no calls for anything else."""
         main = self.plan["p"][self.plan["main"]]
@@ -230,6 +227,7 @@ class Processor(Activity[C], Generic[C]):
         position = start(self.plan)
         position["stack"][0] |= {"at": at, "seq": at + 1, "used": at + 1, "n": 1}
         self._drive(run, position, error=error)
+        run.context._lender = None
 
     def _drive(self, run: Run[C], position: Position, *, seed: Any = None, error: Exception | None = None) -> Run[C]:
         """Drive the engine from `position`, with the error of the command it stands at if that was run already."""
