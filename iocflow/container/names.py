@@ -124,12 +124,16 @@ class Names:
         """Return whether the module may be imported, else note how to allow it."""
         top = name.module.partition(".")[0]
         if top == "iocflow":
-            if name.module == "iocflow" or lies_in(name.module, (_READY_MADE,)) or self._is_component(name.full):
+            if (
+                name.module == "iocflow"
+                or lies_in(name.module, (_READY_MADE,))
+                or self._is_component(name.full, name.module)
+            ):
                 return True
             remedy = f"the ready-made ones are in `{_READY_MADE}` and `iocflow` itself"
             self._note(name, f"`{name.shown}` is a part inside of iocflow", remedy)
             return False
-        if lies_in(name.module, self._document.allow) or self._is_component(name.full):
+        if lies_in(name.module, self._document.allow) or self._is_component(name.full, name.module):
             return True
         if is_standard(name.module):
             if name.want == "exception" and top not in _NEVER_IMPORTED and "__main__" not in name.module:
@@ -145,7 +149,7 @@ class Names:
         if not isinstance(home, str):
             self._note(name, f"`{name.shown}` does not tell its module", "name one that is defined in a module")
             return False
-        if lies_in(home, self._document.allow) or self._is_component(name.full) or self._is_component(home):
+        if lies_in(home, self._document.allow) or self._is_component(name.full, home):
             return True
         if home.partition(".")[0] == "iocflow":
             if lies_in(home, (_READY_MADE,)) or _is_core_file(home):
@@ -164,8 +168,9 @@ class Names:
     def _components(self) -> frozenset[str]:
         return frozenset(component.replace(":", ".") for component in self._given_components)
 
-    def _is_component(self, full: str) -> bool:
-        return full in self._components or lies_in(full, self._components)
+    def _is_component(self, full: str, module: str) -> bool:
+        """Return whether the name itself is registered, or the package in which `module` lies."""
+        return full in self._components or lies_in(module, self._components)
 
     def _imported(self, name: _Name) -> ModuleType | None:
         """Return the module, or note why it cannot be imported; one whose import raises is noted once."""
