@@ -197,7 +197,7 @@ def test_one_bad_file_does_not_hold_up_the_others(inbox) -> None:
     assert [one.event.data for one in inbox.settle_down()] == [1]
 
 
-def test_a_huge_file_is_refused_without_reading_it(inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_file_is_refused_without_reading_it(inbox) -> None:
     """50 MB are refused by their size alone, at once."""
     path = inbox.path / "big.json"
     with path.open("wb") as file:
