@@ -88,6 +88,11 @@ class Session:
         pairs = (entry.partition("=") for entry in self._options.values or ())
         return {key.strip(): value for key, _, value in pairs}
 
+    @property
+    def tracebacks(self) -> bool:
+        """Whether somebody asked for tracebacks."""
+        return self._formatter.traceback
+
     def mask(self, mask: Callable[[str], str]) -> None:
         """Take secrets out of everything that is written from now on."""
         self.terminal.mask = self._formatter.mask = mask
@@ -101,7 +106,7 @@ class Session:
             logging.getLogger("iocflow.cli").error(message, exc_info=error)
             return
         self.terminal.complain(message, head=head)
-        if error is not None and self._formatter.traceback:
+        if error is not None and self.tracebacks:
             self.terminal.complain("".join(traceback.format_exception(error)), head="")
 
 
@@ -155,7 +160,9 @@ def _guarded(session: Session, work: Callable[[], ExitCode]) -> int:
     try:
         return work()
     except (ConfigurationError, LauncherError) as error:
-        session.complain(str(error), error, head="")
+        # Only the frames: the text of what a constructor raised may hold a secret, and what would mask it is not built.
+        frames = traceback.format_tb(error.__cause__.__traceback__) if error.__cause__ and session.tracebacks else []
+        session.complain("\n".join((str(error), *frames)), head="")
         return ExitCode.CONFIGURATION
     except UsageError as error:
         session.complain(str(error))

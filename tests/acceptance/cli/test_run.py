@@ -181,3 +181,17 @@ def test_exit_in_an_activity_is_a_failure(iocflow: Any, shop: Path) -> None:
     done = iocflow("run", "shop.yaml", "leaving", *SEED)
     assert done.returncode == 1
     assert "SystemExit(3)" in done.stderr
+
+
+def test_bean_that_cannot_be_built(iocflow: Any, shop: Path) -> None:
+    """A constructor that raises leaves with 3 and the bean's place; --traceback shows where, and no secret."""
+    module = shop.with_suffix(".py")
+    broken = 'raise ConnectionError(f"{word} {token}")'
+    module.write_text(module.read_text(encoding="utf-8").replace("self.word, self.token = word, token", broken))
+    for options in ([], ["--traceback"], ["--log-format", "json", "--traceback"]):
+        done = iocflow("run", "shop.yaml", "greeting", *SEED, *options, env={"SHOP_TOKEN": "hunter2secret"})
+        assert done.returncode == 3
+        assert "shop.yaml:6:" in done.stderr
+        assert "ConnectionError: Hello ***" in done.stderr
+        assert ("in __init__" in done.stderr) is ("--traceback" in options)
+        assert "hunter2secret" not in done.stderr
