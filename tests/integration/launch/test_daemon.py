@@ -1,0 +1,235 @@
+"""The daemon inside a program: readiness, snapshots, overdue runs, backpressure, and launchers of a program's own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iocflow.container import App, load
+from iocflow.context import ProcessContext
+from iocflow.events import MemorySource, on_event
+from iocflow.launch import DaemonSettings, ExitCode
+from iocflow.launch.daemon import Daemon
+from iocflow.launch.errors import LauncherError
+from iocflow.launch.launcher import BaseLauncher, Host
+from iocflow.launch.snapshot import DaemonState, LauncherState
+from iocflow.schedule import every
+from iocflow.sequence import SequenceProcessor
+
+QUICK = DaemonSettings(pool=2, grace=timedelta(seconds=5), heartbeat=timedelta(milliseconds=50))
+
+
+class Seeded(ProcessContext):
+    """A context that takes any seed."""
+
+    seed_data: Any
+
+
+class Work:
+    """A processor that a test can hold up."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+        self.go = threading.Event()
+        self.go.set()
+        self.processor = SequenceProcessor([self.act], context=Seeded, name="p")
+
+    def act(self, context: Seeded) -> None:
+        self.seen.append(vars(context).get("seed_data"))
+        assert self.go.wait(20)
+
+
+class Serving:
+    """A daemon that runs in a thread, where it heeds no signals."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.daemon = daemon
+        self.code: ExitCode | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self.code = self.daemon.run()
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds."""
+        for _ in range(4000):
+            if condition():
+                return
+            threading.Event().wait(0.005)
+        raise AssertionError(f"it never came about: {self.daemon.snapshot()}")
+
+    def stop(self) -> ExitCode | None:
+        """Stop the daemon and return its exit code."""
+        self.daemon.stop()
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+        return self.code
+
+
+@pytest.fixture
+def work() -> Iterator[Work]:
+    """Return a processor that can be held up; it is let go at the end."""
+    made = Work()
+    yield made
+    made.go.set()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Serving]]:
+    """Return a function that runs a daemon with the given launchers, in a thread."""
+    started: list[Serving] = []
+
+    def start(*launchers: Any, settings: DaemonSettings = QUICK) -> Serving:
+        started.append(Serving(Daemon(App(launchers=launchers), settings=settings)))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop()
+
+
+def test_a_daemons_life(serve: Callable[..., Serving], work: Work) -> None:
+    """It starts, gets ready once its sources are connected, runs, and ends with code 0."""
+    source = MemorySource("orders")
+    serving = serve(on_event(source, work.processor, name="orders"), every("1h", work.processor, name="poll"))
+    serving.wait_for(lambda: serving.daemon.ready)
+    source.put({"a": 1})
+    assert source.join(20)
+    serving.wait_for(lambda: len(work.seen) == 2)
+    snapshot = serving.daemon.snapshot()
+    assert (snapshot.state, snapshot.ready, snapshot.troubles, snapshot.pool_size) == (DaemonState.RUNNING, True, (), 2)
+    orders, poll = snapshot.launchers
+    assert (orders.name, orders.kind, orders.trigger, orders.processor) == ("orders", "source", "memory:orders", "p")
+    assert (orders.state, orders.counts["completed"], orders.next_firing) == (LauncherState.RUNNING, 1, None)
+    assert poll.next_firing is not None
+    assert timedelta(minutes=59) < poll.next_firing - datetime.now(UTC) <= timedelta(hours=1)
+    json.dumps(snapshot.as_dict(), default=str)
+    assert serving.stop() is ExitCode.OK
+    assert serving.daemon.snapshot().state is DaemonState.STOPPED
+    assert not serving.daemon.ready
+
+
+def test_before_it_runs(work: Work) -> None:
+    """A daemon that was not started can be looked at: a live view starts first."""
+    daemon = Daemon(App(launchers=[every("1h", work.processor), on_event("memory:x", work.processor)]))
+    snapshot = daemon.snapshot()
+    assert (snapshot.state, snapshot.ready) == (DaemonState.STARTING, False)
+    assert [one.state for one in snapshot.launchers] == [LauncherState.STARTING] * 2
+
+
+def test_an_overdue_run_shows(serve: Callable[..., Serving], work: Work, caplog: pytest.LogCaptureFixture) -> None:
+    """A run that takes too long makes the daemon not ready, is told once in the log, and all is well when it ends."""
+    settings = DaemonSettings(heartbeat=timedelta(milliseconds=20), overdue=timedelta(seconds=0.1))
+    source = MemorySource("orders")
+    work.go.clear()
+    serving = serve(on_event(source, work.processor, name="orders"), settings=settings)
+    serving.wait_for(lambda: serving.daemon.ready)
+    source.put("a", id="e1")
+    serving.wait_for(lambda: "overdue: launcher orders, run " in caplog.text)
+    snapshot = serving.daemon.snapshot()
+    assert not snapshot.ready
+    (held,) = snapshot.in_hand
+    assert (held.launcher, held.processor, held.message_id, held.overdue) == ("orders", "p", "e1", True)
+    assert held.run_id
+    serving.wait_for(lambda: "not ready: overdue: " in caplog.text)
+    threading.Event().wait(0.1)
+    assert caplog.text.count("WARNING  iocflow.launch:daemon.py") == 2
+    work.go.set()
+    serving.wait_for(lambda: serving.daemon.ready)
+
+
+def test_concurrency_of_a_processor(serve: Callable[..., Serving], work: Work) -> None:
+    """A processor's `concurrency` bounds its runs, whichever launcher starts them, and leaves threads for others."""
+    other = Work()
+    work.processor.concurrency = 1  # type: ignore[attr-defined]
+    other.processor.name = "q"
+    first, second, third = MemorySource("1"), MemorySource("2"), MemorySource("3")
+    work.go.clear()
+    serving = serve(
+        on_event(first, work.processor, name="1"),
+        on_event(second, work.processor, name="2"),
+        on_event(third, other.processor, name="3"),
+    )
+    for number in range(3):
+        first.put(number)
+        second.put(number)
+    serving.wait_for(lambda: len(work.seen) == 1)
+    third.put("other")
+    assert third.join(20)
+    assert len(work.seen) == 1
+    work.go.set()
+    assert first.join(20)
+    assert second.join(20)
+
+
+def test_a_launcher_of_ones_own(serve: Callable[..., Serving], work: Work) -> None:
+    """Anything with the launcher's methods is a launcher; what it raises at its start ends the daemon in good order."""
+
+    class Failing(BaseLauncher):
+        error: Exception
+
+        def start(self, host: Host) -> None:
+            self._lent = host
+            raise self.error
+
+        def heartbeat(self) -> None: ...
+
+        def stop(self) -> None: ...
+
+        def finish(self, deadline: float) -> bool:
+            return True
+
+    for error, code in ((LauncherError("no"), ExitCode.CONFIGURATION), (OSError("no"), ExitCode.FAILED)):
+        failing = Failing("x", "own", "by hand", work.processor)
+        failing.error = error
+        serving = serve(every("1h", work.processor, name="poll"), failing)
+        serving.wait_for(lambda one=serving: one.code is not None)  # type: ignore[misc]
+        assert serving.code is code
+
+
+def test_two_launchers_of_one_name(work: Work) -> None:
+    """Names tell launchers apart in logs and counters, so each is there once."""
+    with pytest.raises(LauncherError, match="two launchers are named p-every"):
+        Daemon(App(launchers=[every("1h", work.processor), every("2h", work.processor)]))
+
+
+def test_from_a_file(tmp_path: Path) -> None:
+    """A container file's launchers and settings are what the daemon runs."""
+    path = tmp_path / "app.yaml"
+    path.write_text(
+        f"""\
+iocflow: 1
+package: tests.integration.launch.parts
+beans: {{act: {{call: .act}}, finder: {{class: .Finder}}}}
+processors: {{p: {{context: .Ctx, sequence: [act]}}}}
+launchers:
+  polled: {{processor: p, every: 1h, poll: finder}}
+  dropped: {{processor: p, source: "folder:{tmp_path}/in?interval=20ms&patience=50ms"}}
+daemon: {{pool: 3, heartbeat: 50ms}}
+""",
+        encoding="utf-8",
+    )
+    inbox = tmp_path / "in"
+    inbox.mkdir()
+    (inbox / "good.json").write_text('{"a": 1}')
+    (inbox / "wrong.json").write_text("[1]")
+    (inbox / "half.json").write_text('{"a": ')
+    with load(path, allow=["tests"]) as app:
+        serving = Serving(Daemon(app))
+        serving.wait_for(lambda: len(list((inbox / "failed").glob("*.reason.json"))) == 2)
+        serving.wait_for((inbox / "done" / "good.json").exists)
+        assert serving.daemon.snapshot().pool_size == 3
+        assert serving.stop() is ExitCode.OK
+        counts = {one.name: one.counts for one in serving.daemon.snapshot().launchers}
+    assert (counts["polled"]["completed"], counts["dropped"]["completed"]) == (1, 1)
+    assert (counts["dropped"]["failed"], counts["dropped"]["refused"]) == (1, 1)
+    wrong = json.loads((inbox / "failed" / "wrong.json.reason.json").read_text())
+    assert wrong["reason"].startswith("SeedError: ")
+    assert wrong["processor"] == "p"
