@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import io
+import sys
 from typing import Annotated, Any, NoReturn, cast
 
 import typer
@@ -82,5 +84,8 @@ def _options(
 
 def main() -> NoReturn:
     """Run the command line; called by the installed script and by `python -m iocflow.cli`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show must not end a run
     build().main(prog_name="iocflow")
     raise SystemExit(0)

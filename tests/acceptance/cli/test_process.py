@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +71,16 @@ def test_a_reader_that_leaves_is_no_error(shop: Path, command: str) -> None:
     process.stderr.close()
     assert errors == ""
     assert process.returncode in (1, 141)
+
+
+def test_a_terminal_that_knows_only_ascii(iocflow: Any, shop: Path) -> None:
+    """What the output's encoding cannot show is written as an escape, and the run is not disturbed."""
+    text = shop.read_text(encoding="utf-8")
+    shop.write_text(text.replace("word: Hello", "word: 王小明"), encoding="utf-8")
+    env = {"PYTHONIOENCODING": "ascii"}
+    done = iocflow("run", "shop.yaml", "failing", "--seed", '{"id": 1}', "--json", env=env)
+    assert (done.returncode, json.loads(done.stdout)["error"]) == (1, "ConnectionError: no route to 王小明")
+    assert "\\u738b" in iocflow("run", "shop.yaml", "failing", "--seed", '{"id": 1}', env=env).stderr
 
 
 def test_colours_on_a_terminal_only(shop: Path) -> None:
