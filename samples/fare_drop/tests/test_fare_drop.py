@@ -115,7 +115,7 @@ def test_a_server_that_never_answers(load: Load, caplog: pytest.LogCaptureFixtur
 
 
 def test_polling(load: Load, database: Path) -> None:
-    """A poll finds the fare that fell, once; a poll that finds nothing is idle; the next fare that falls is found too."""
+    """A poll finds the fare that fell, once; one that finds nothing is idle; the next fare that falls is found too."""
     sender = FakeSender()
     polled = load(sender)["fare-drop-polled"]
     run = polled.do_activities().raise_for_error()

@@ -172,7 +172,7 @@ def test_a_bad_subject_is_refused_for_all(mail_server: Start) -> None:
     send = Noted(SmtpSender("127.0.0.1", server.port), "fares@example.com")
     context = Mailing()
     context.recipients, context.subject = [A, B], "News\nBcc: x@example.com"
-    with pytest.raises(DeliveryError, match=r"2 refused\. a@example.com, b@example.com refused: the subject holds a line break at position 5"):
+    with pytest.raises(DeliveryError, match=r"refused: the subject holds a line break at position 5"):
         send.execute(context)
     assert (server.sessions, [each.outcome.value for each in context.deliveries]) == (0, ["refused", "refused"])
 

@@ -1,0 +1,45 @@
+"""Publishes a fare, as an airline would: `python -m samples.fare_drop.new_fare 117 99.99`; the next poll finds it."""
+
+from __future__ import annotations
+
+import argparse
+from decimal import Decimal
+
+from samples.fare_drop.fares import FaresDatabase
+
+__all__ = ["publish"]
+
+
+def publish(database: str, route_id: int, fare: Decimal) -> str:
+    """Add a fare of a route that has one, and return what it was and is.
+
+    Raises:
+        SystemExit: No airline flies that route.
+    """
+    with FaresDatabase(database).connect() as connection:
+        cursor = connection.cursor()
+        cursor.execute(
+            "SELECT airline_id, airline_name, route_id, origin, destination, cents FROM fares"
+            " WHERE route_id = ? ORDER BY id DESC LIMIT 1",
+            (route_id,),
+        )
+        last = cursor.fetchone()
+        if last is None:
+            cursor.execute("SELECT DISTINCT route_id FROM fares ORDER BY route_id")
+            known = ", ".join(str(route) for (route,) in cursor.fetchall())
+            raise SystemExit(f"no airline flies route {route_id}; there are {known}")
+        cursor.execute(
+            "INSERT INTO fares (airline_id, airline_name, route_id, origin, destination, cents)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (*last[:5], int(fare * 100)),
+        )
+    return f"{last[1]}: {last[3]} to {last[4]} was {last[5] / 100:.2f} and is {fare:.2f}"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Publish a fare in the sample's database.")
+    parser.add_argument("route_id", type=int)
+    parser.add_argument("fare", type=Decimal)
+    parser.add_argument("--database", default="var/fares.db")
+    options = parser.parse_args()
+    print(publish(options.database, options.route_id, options.fare))
