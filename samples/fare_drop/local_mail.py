@@ -6,16 +6,26 @@ import asyncio
 import logging
 import re
 import threading
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from iocflow.activities import LibraryMissingError, MailError
+from iocflow.activities import LibraryMissingError
 
 __all__ = ["LocalMail"]
 
 _HOST = "127.0.0.1"
 _PATIENCE_S = 10.0  # for a thread to start or end; it takes milliseconds
+
+
+@dataclass(frozen=True)
+class _Running:
+    """What a server that was started consists of."""
+
+    loop: asyncio.AbstractEventLoop
+    thread: threading.Thread
+    server: asyncio.Server
 
 
 class LocalMail:
@@ -27,9 +37,7 @@ class LocalMail:
         self.host = _HOST
         self.port = 0
         self._count = 0
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="local-mail", daemon=True)
-        self._server: asyncio.Server | None = None
+        self._running: _Running | None = None
 
     def start(self) -> None:
         """Make the folder and begin to listen; `port` tells where.
@@ -43,25 +51,29 @@ class LocalMail:
             remedy = "install iocflow[samples], or name a server: --set smtp.host=… --set smtp.port=…"
             raise LibraryMissingError(f"smtp.host is `local`, which needs aiosmtpd; {remedy}") from error
 
-        def session() -> SMTP:
-            return SMTP(self, hostname="localhost", enable_SMTPUTF8=True, loop=self._loop)
-
         # It tells every line of every conversation at INFO, where this sample tells who was notified.
         logging.getLogger("mail.log").setLevel(logging.WARNING)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._thread.start()
-        listening = self._loop.create_server(session, _HOST, 0)
-        self._server = asyncio.run_coroutine_threadsafe(listening, self._loop).result(_PATIENCE_S)
-        self.port = self._server.sockets[0].getsockname()[1]
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, name="local-mail", daemon=True)
+        thread.start()
+
+        def session() -> SMTP:
+            return SMTP(self, hostname="localhost", enable_SMTPUTF8=True, loop=loop)
+
+        listening = asyncio.run_coroutine_threadsafe(loop.create_server(session, _HOST, 0), loop)
+        self._running = _Running(loop, thread, listening.result(_PATIENCE_S))
+        self.port = self._running.server.sockets[0].getsockname()[1]
 
     def stop(self) -> None:
-        """Stop listening and end the thread."""
-        asyncio.run_coroutine_threadsafe(self._wind_up(), self._loop).result(_PATIENCE_S)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_PATIENCE_S)
-        if self._thread.is_alive():
-            raise MailError("the local mail server did not end")
-        self._loop.close()
+        """Stop listening and end the thread; nothing happens when it was not started."""
+        if self._running is None:
+            return
+        running, self._running, self.port = self._running, None, 0
+        asyncio.run_coroutine_threadsafe(_wind_up(running.server), running.loop).result(_PATIENCE_S)
+        running.loop.call_soon_threadsafe(running.loop.stop)
+        running.thread.join(_PATIENCE_S)
+        running.loop.close()
 
     async def handle_DATA(self, server: object, session: object, envelope: Any) -> str:  # noqa: N802, ARG002
         """Write a message to its file; aiosmtpd calls this once a message has come in whole."""
@@ -74,11 +86,12 @@ class LocalMail:
         written.rename(file)
         return "250 OK"
 
-    async def _wind_up(self) -> None:
-        assert self._server is not None
-        self._server.close()
-        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._server.wait_closed()
+
+async def _wind_up(server: asyncio.Server) -> None:
+    """Stop listening, and end the conversations that are left."""
+    server.close()
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    await server.wait_closed()
