@@ -63,7 +63,8 @@ class FolderSource:
     or to `failed/` with a `NAME.reason.json` beside it. What is in `working/` when the source is opened was in hand
     when an earlier process died, and is delivered again. Left alone are folders, and files whose name begins with a dot
     or ends in `.tmp` or `.part`: write under such a name and rename, and no reader ever sees half a file. A file that
-    grows is waited for. Links and other things that are no files are refused.
+    grows is waited for. Links and other things that are no files are refused. `done/` and `failed/` grow until somebody
+    tidies them up; a file that is moved from there to the inbox runs again.
     """
 
     def __init__(self, path: str | Path, options: FolderOptions | None = None, clock: Clock | None = None) -> None:

@@ -70,6 +70,7 @@ class Places:
         self.done = inbox / "done"
         self.failed = inbox / "failed"
         self._lock: int | None = None
+        self._failing: dict[str, str] = {}
 
     def prepare(self) -> None:
         """Make the folders that are missing, and keep other processes out.
@@ -117,7 +118,8 @@ class Places:
 
     def fail(self, name: str, reason: Reason, now: datetime) -> None:
         """Move a file from `working` to `failed`, and put the reason beside it, which is written first."""
-        target = self._unused(self.failed, name, now, reserve=len(REASON))
+        # Tried again after an error, it goes under the name under which its reason may lie there already.
+        target = self._failing.setdefault(name, self._unused(self.failed, name, now, beside=REASON))
         record = {"file": name, "failed_at": now.isoformat(), **reason.as_dict()}
         text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
         beside = self.failed / f"{target}{REASON}"
@@ -125,6 +127,7 @@ class Places:
         draft.write_bytes(text.encode("utf-8", "backslashreplace"))
         os.replace(draft, beside)
         self._move(name, self.failed / target)
+        del self._failing[name]
 
     def writable(self) -> bool:
         """Whether files can be moved from the inbox to `working` at all."""
@@ -157,19 +160,17 @@ class Places:
                 raise
             logger.warning("event file %s is gone; somebody else moved it", printable(name))
 
-    def _unused(self, folder: Path, name: str, now: datetime, *, reserve: int = 0) -> str:
-        """Return `name`, or one with the time in it: free in `folder`, and with `reserve` bytes left for a suffix."""
-        most = NAME_BYTES - reserve
-        if len(os.fsencode(name)) <= most and not os.path.lexists(folder / name):
-            return name
+    def _unused(self, folder: Path, name: str, now: datetime, *, beside: str = "") -> str:
+        """Return `name`, or one with the time in it: free in `folder`, as is the name that has `beside` added to it."""
+        most = NAME_BYTES - len(beside)
+        candidate, number = name, 0
         stem, extension = os.path.splitext(name)
         if len(os.fsencode(extension)) > EXTENSION_BYTES:
             stem, extension = name, ""
-        stamp = now.strftime("%Y%m%dT%H%M%S.%f")
-        number = 0
-        while True:
-            suffix = f".{stamp}{f'-{number}' if number else ''}{extension}"
-            short = os.fsdecode(os.fsencode(stem)[: most - len(os.fsencode(suffix))])
-            if not os.path.lexists(folder / (short + suffix)):
-                return short + suffix
+        while len(os.fsencode(candidate)) > most or any(
+            os.path.lexists(folder / one) for one in (candidate, candidate + beside)
+        ):
             number += 1
+            suffix = f".{now:%Y%m%dT%H%M%S.%f}{f'-{number}' if number > 1 else ''}{extension}"
+            candidate = os.fsdecode(os.fsencode(stem)[: most - len(os.fsencode(suffix))]) + suffix
+        return candidate

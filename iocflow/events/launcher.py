@@ -135,7 +135,7 @@ class EventLauncher(BaseLauncher):
         free = self._host.pool.wait_free(self.processor.name, WAIT)
         for delivery in self.source.receive(free, WAIT) if free else ():
             self._held.add(delivery)
-            if delivery.refusal:
+            if delivery.refusal or self._stopping:
                 self._unsettled.append((delivery, None))
             else:
                 self._host.pool.submit(Task(self.name, self.processor.name, *self._work(delivery)))

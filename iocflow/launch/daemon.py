@@ -128,14 +128,15 @@ class Daemon:
         beans have the rest of the grace time to close; they are not closed under runs that are still in hand.
         """
         self._signals.install()
-        code = self._run()
-        if self._host.pool.wait_idle(0):
-            self._signals.leave_after(max(self._deadline - self._clock.monotonic(), 1.0))
-            try:
+        code = ExitCode.FAILED
+        try:
+            code = self._run()
+            if self._host.pool.wait_idle(0):
+                self._signals.leave_after(max(self._deadline - self._clock.monotonic(), 1.0))
                 self._app.close()
-            except Exception:
-                logger.exception("closing the application failed")
-                code = code or ExitCode.FAILED
+        except Exception:
+            logger.exception("the daemon failed")
+            code = code or ExitCode.FAILED
         self._leave(code)
 
     def stop(self) -> None:

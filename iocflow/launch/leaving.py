@@ -62,7 +62,8 @@ class Signals:
     def restore(self) -> None:
         """Put the earlier handlers back."""
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            # None: it was not installed from Python, and cannot be put back from here.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
         self._before = {}
 
     def leave_after(self, seconds: float) -> None:
