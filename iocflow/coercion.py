@@ -6,52 +6,62 @@ import dataclasses
 import datetime
 import decimal
 import enum
-import math
+import inspect
 import pathlib
-import textwrap
+import reprlib
 import types
 import typing
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Union, get_args, get_origin
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from typing import Any, Literal, NoReturn, Union, get_args, get_origin
 
 from iocflow.errors import SeedError
 
-__all__ = ["coerce"]
+__all__ = ["coerce", "hints_of"]
 
 
 def coerce(value: Any, wanted: Any, where: str) -> Any:
     """Return `value` as `wanted`, an annotation; what fits already is returned as it is.
 
     A mapping becomes a dataclass (or whatever offers `model_validate`), text becomes a number, date, enum member,
-    path or UUID, a number becomes a `Decimal` by its shortest text. `where` is the name of the field, as in
-    `seed.rate_drop`.
+    path or UUID, a number becomes a `Decimal` by its shortest text; a `Decimal` is finite. `where` is the name of the
+    field, as in `seed.rate_drop`.
 
     Raises:
         SeedError: The value does not fit; the message begins with the field.
     """
-    origin = get_origin(wanted)
-    if origin is typing.Annotated or isinstance(wanted, typing.NewType):
-        return coerce(value, getattr(wanted, "__origin__", None) or wanted.__supertype__, where)
-    if wanted in (Any, object) or isinstance(wanted, typing.TypeVar):
-        return value
-    if wanted is None or wanted is types.NoneType:
+    origin, args = get_origin(wanted), get_args(wanted)
+    if origin in (typing.Annotated, typing.Required, typing.NotRequired):
+        return coerce(value, args[0], where)
+    if isinstance(wanted, typing.NewType):
+        return coerce(value, wanted.__supertype__, where)
+    if wanted in (None, types.NoneType):
         return value if value is None else _misfit(value, "null", where)
     if origin is Literal:
-        return value if value in get_args(wanted) else _misfit(value, f"one of {get_args(wanted)}", where)
+        fits = any(value == one and type(value) is type(one) for one in args)
+        return value if fits else _misfit(value, f"one of {args}", where)
     if origin in (Union, types.UnionType):
-        return _alternative(value, get_args(wanted), where)
-    if origin is not None:
-        return _generic(value, origin, get_args(wanted), where)
-    if isinstance(wanted, type):
-        return _plain(value, wanted, where)
-    return value
+        return _alternative(value, args, where)
+    if isinstance(origin, type):
+        return _generic(value, origin, args, where)
+    return _plain(value, wanted, where) if isinstance(wanted, type) and wanted is not Any else value
 
 
-def _misfit(value: Any, wanted: str, where: str, cause: Exception | None = None) -> typing.NoReturn:
-    shown = repr(value)
-    shown = textwrap.shorten(shown, 80, placeholder="…")
-    raise SeedError(f"{where}: {shown} is not {wanted}") from cause
+def hints_of(owner: object, name: str, **scopes: Any) -> dict[str, Any]:
+    """Return the annotations of `owner`, resolved.
+
+    Raises:
+        SeedError: One cannot be resolved; `name` says of what.
+    """
+    try:
+        return typing.get_type_hints(owner, include_extras=True, **scopes)
+    except (NameError, AttributeError, TypeError) as error:
+        hint = "what they name must be defined at the top of the module"
+        raise SeedError(f"the annotations of {name} cannot be resolved ({error}); {hint}") from error
+
+
+def _misfit(value: Any, wanted: str, where: str, reason: str = "") -> NoReturn:
+    raise SeedError(f"{where}: {reprlib.repr(value)} is not {wanted}{reason}")
 
 
 def _alternative(value: Any, choices: Sequence[Any], where: str) -> Any:
@@ -64,49 +74,50 @@ def _alternative(value: Any, choices: Sequence[Any], where: str) -> Any:
         except SeedError as error:
             reasons.append(error)
     real = [reason for choice, reason in zip(choices, reasons, strict=True) if choice is not types.NoneType]
-    raise (
-        real[0] if len(real) == 1 else SeedError(f"{where}: {value!r} fits none of {', '.join(map(_called, choices))}")
-    )
+    if len(real) == 1:
+        raise real[0]
+    _misfit(value, f"any of {', '.join(map(_called, choices))}", where)
 
 
 def _called(wanted: Any) -> str:
     return getattr(wanted, "__name__", str(wanted))
 
 
-def _generic(value: Any, origin: Any, args: tuple[Any, ...], where: str) -> Any:
-    if origin is tuple and isinstance(value, Sequence) and not isinstance(value, str | bytes) and args[-1:] != (...,):
-        if len(value) != len(args):
-            _misfit(value, f"a list of {len(args)} values", where)
-        return tuple(coerce(item, arg, f"{where}[{i}]") for i, (item, arg) in enumerate(zip(value, args, strict=True)))
+def _generic(value: Any, origin: type, args: tuple[Any, ...], where: str) -> Any:
+    first, second = (*args, Any, Any)[:2]
     if issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
             _misfit(value, "a mapping", where)
-        return {coerce(k, args[0], where): coerce(v, args[1], f"{where}.{k}") for k, v in value.items()}
-    if issubclass(origin, Sequence | set | frozenset):
-        if not isinstance(value, Sequence | set | frozenset) or isinstance(value, str | bytes):
-            _misfit(value, "a list", where)
-        items = [coerce(item, args[0], f"{where}[{i}]") for i, item in enumerate(value)]
-        return items if origin not in (tuple, set, frozenset) else origin(items)
-    return value if isinstance(value, origin) else _misfit(value, _called(origin), where)
+        return {coerce(k, first, where): coerce(v, second, f"{where}.{k}") for k, v in value.items()}
+    if not issubclass(origin, Collection):
+        return _plain(value, origin, where)
+    if not isinstance(value, Sequence | Set) or isinstance(value, str | bytes):
+        _misfit(value, "a list", where)
+    kinds = [first] * len(value)
+    if origin is tuple and args and second is not ...:
+        kinds = list(args)
+        if len(value) != len(args):
+            _misfit(value, f"a list of {len(args)} values", where)
+    items = [coerce(item, kinds[i], f"{where}[{i}]") for i, item in enumerate(value)]
+    make: Any = (set if issubclass(origin, Set) else list) if inspect.isabstract(origin) else origin
+    return make(items)
 
 
 def _plain(value: Any, wanted: type, where: str) -> Any:
-    if isinstance(value, wanted) and not (isinstance(value, bool) and wanted is not bool):
+    if typing.is_typeddict(wanted):
+        return _typed_dict(value, wanted, where)
+    if wanted is not decimal.Decimal and isinstance(value, wanted) and not (wanted is int and isinstance(value, bool)):
         return value
     if dataclasses.is_dataclass(wanted):
         return _dataclass(value, wanted, where)
     if hasattr(wanted, "model_validate"):
-        return _converted(wanted.model_validate, value, wanted, where)
-    if typing.is_typeddict(wanted):
-        hints = typing.get_type_hints(wanted)
-        return _fields(value, hints, wanted.__required_keys__, where)  # type: ignore[attr-defined]
+        return _converted(wanted.model_validate, value, wanted, where, explain=True)
     if issubclass(wanted, enum.Enum):
-        names = {member.name: member for member in wanted} | {member.value: member for member in wanted}
-        return names[value] if value in names else _misfit(value, f"one of {[m.value for m in wanted]}", where)
+        return _member(value, wanted, where)
     makers: dict[type, tuple[tuple[type, ...], Callable[[Any], Any]]] = {
         int: ((str,), int),
         float: ((str, int), float),
-        decimal.Decimal: ((str, int, float), _decimal),
+        decimal.Decimal: ((str, int, float, decimal.Decimal), _decimal),
         datetime.datetime: ((str,), datetime.datetime.fromisoformat),
         datetime.date: ((str,), datetime.date.fromisoformat),
         datetime.time: ((str,), datetime.time.fromisoformat),
@@ -119,29 +130,47 @@ def _plain(value: Any, wanted: type, where: str) -> Any:
     return _misfit(value, _called(wanted), where)
 
 
-def _decimal(value: str | int | float) -> decimal.Decimal:
+def _decimal(value: Any) -> decimal.Decimal:
     number = decimal.Decimal(repr(value) if isinstance(value, float) else value)
-    if not math.isfinite(number):
+    if not number.is_finite():
         raise ValueError("not a finite number")
     return number
 
 
-def _converted(make: Callable[[Any], Any], value: Any, wanted: type, where: str) -> Any:
+def _member(value: Any, wanted: type[enum.Enum], where: str) -> enum.Enum:
+    for member in wanted:
+        if type(member.value) is type(value) and member.value == value:
+            return member
+    if isinstance(value, str) and value in wanted.__members__:
+        return wanted[value]
+    _misfit(value, f"one of {[member.value for member in wanted]}", where)
+
+
+def _converted(make: Callable[[Any], Any], value: Any, wanted: type, where: str, *, explain: bool = False) -> Any:
     try:
         return make(value)
     except (ValueError, TypeError, ArithmeticError) as error:
-        _misfit(value, _called(wanted), where, error)
+        _misfit(value, _called(wanted), where, f": {' '.join(str(error).split())}" if explain else "")
+
+
+def _typed_dict(value: Any, wanted: Any, where: str) -> Any:
+    hints = hints_of(wanted, wanted.__name__)
+    # Where annotations are text, `__required_keys__` knows nothing of `NotRequired`: see its note in typing's docs.
+    marks = {name: get_origin(hint) for name, hint in hints.items()}
+    required = {name for name in wanted.__required_keys__ if marks[name] is not typing.NotRequired}
+    required |= {name for name, mark in marks.items() if mark is typing.Required}
+    return _fields(value, hints, required, where)
 
 
 def _dataclass(value: Any, wanted: type, where: str) -> Any:
-    hints = typing.get_type_hints(wanted)
+    hints = hints_of(wanted, wanted.__name__)
     fields = [field for field in dataclasses.fields(wanted) if field.init]
     required = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
     values = _fields(value, {field.name: hints[field.name] for field in fields}, required, where)
-    return _converted(lambda given: wanted(**given), values, wanted, where)
+    return _converted(lambda given: wanted(**given), values, wanted, where, explain=True)
 
 
-def _fields(value: Any, hints: Mapping[str, Any], required: set[str] | frozenset[str], where: str) -> dict[str, Any]:
+def _fields(value: Any, hints: Mapping[str, Any], required: set[str], where: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         _misfit(value, f"a mapping with {', '.join(hints)}", where)
     unknown = [str(key) for key in value if key not in hints]

@@ -12,8 +12,8 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Protocol, Self
 
-from iocflow.coercion import coerce
-from iocflow.errors import ErrorRecord, SeedError, UnsetError
+from iocflow.coercion import coerce, hints_of
+from iocflow.errors import ErrorRecord, UnsetError
 
 __all__ = ["Lender", "ProcessContext", "StepInfo"]
 
@@ -157,10 +157,8 @@ def _seed_type(context: type[ProcessContext]) -> Any:
         return known
     owner = next(base for base in context.__mro__ if "seed_data" in inspect.get_annotations(base))
     shim = types.SimpleNamespace(__annotations__={"seed_data": inspect.get_annotations(owner)["seed_data"]})
-    try:
-        found = typing.get_type_hints(shim, vars(sys.modules[owner.__module__]), dict(vars(owner)), include_extras=True)
-    except NameError as error:
-        hint = f"define {error.name!r} at the top of its module"
-        raise SeedError(f"the annotation of {owner.__name__}.seed_data cannot be resolved ({error}); {hint}") from error
-    context._seed_type = found["seed_data"]  # type: ignore[attr-defined]
-    return found["seed_data"]
+    module = sys.modules.get(owner.__module__)
+    scopes = {"globalns": vars(module) if module else {}, "localns": dict(vars(owner))}
+    found = hints_of(shim, f"{owner.__name__}.seed_data", **scopes)["seed_data"]
+    context._seed_type = found  # type: ignore[attr-defined]
+    return found
