@@ -36,7 +36,7 @@ _RESERVED = _ADDRESS_HEADERS | _STRUCTURED | {"subject", "content-disposition", 
 # str.splitlines, which the email package uses, breaks lines at more characters than CR and LF.
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _LOCAL_PART = re.compile(r"""[^\s"(),:;<>@\[\\\].]+(\.[^\s"(),:;<>@\[\\\].]+)*""")
-_DOMAIN = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*|\[[0-9A-Za-z:.]+\]")
+_DOMAIN = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*")
 _DEVIATIONS = re.compile("[\u00df\u03c2\u200c\u200d]")
 
 
@@ -75,7 +75,8 @@ def check_header_name(name: str) -> str:
 def mailbox(address: str, name: str, what: str) -> Address:
     """Return the checked mailbox, its domain in the ASCII form that the DNS knows.
 
-    The part before the `@` may have letters of any script; then the mail needs SMTPUTF8. Quoted ones are refused.
+    The part before the `@` may have letters of any script; then the mail needs SMTPUTF8. Quoted ones are refused, and
+    so are IP addresses in brackets: the releases of Python do not agree on how to read either.
 
     Raises:
         HeaderError: The name or the address cannot stand in a header, or it is no single address.
@@ -125,14 +126,24 @@ class MailPolicy(email.policy.EmailPolicy):
     def fold(self, name: str, value: Any) -> str:
         """Return the header's lines."""
         if name.lower() in _ADDRESS_HEADERS:
-            return _folded(name, _written_addresses(value.addresses))
+            return self._lines(name, _written_addresses(value.addresses))
         if name.lower() in _STRUCTURED:
             return str(super().fold(name, value))
-        return _folded(name, _written_text(str(value)))
+        return self._lines(name, _written_text(str(value)))
 
     def fold_binary(self, name: str, value: Any) -> bytes:
         """Return the header's lines as bytes."""
         return self.fold(name, value).encode("utf-8" if self.utf8 else "ascii")
+
+    def _lines(self, name: str, pieces: Iterable[str]) -> str:
+        """Return a header of `pieces`, with a new line before each that would make the last one too long."""
+        lines, line = [], f"{name}:"
+        for piece in pieces:
+            if len(line) + 1 + len(piece) > _FOLD_AT and line.strip() and not line.endswith(":"):
+                lines.append(line)
+                line = ""
+            line += f" {piece}"
+        return self.linesep.join([*lines, line, ""])
 
 
 def _written_text(text: str) -> list[str]:
@@ -169,16 +180,6 @@ def _encoded_words(text: str) -> list[str]:
                 chunks.append(b"")
             chunks[-1] += part
     return [f"=?utf-8?b?{base64.b64encode(chunk).decode()}?=" for chunk in chunks if chunk]
-
-
-def _folded(name: str, pieces: Iterable[str]) -> str:
-    lines, line = [], f"{name}:"
-    for piece in pieces:
-        if len(line) + 1 + len(piece) > _FOLD_AT and line.strip() and not line.endswith(":"):
-            lines.append(line)
-            line = ""
-        line += f" {piece}"
-    return "\r\n".join([*lines, line]) + "\r\n"
 
 
 def verify(message: EmailMessage, utf8: bool) -> None:

@@ -147,4 +147,4 @@ def add_headers(message: EmailMessage, headers: Mapping[str, str | Sequence[str]
 def _message_id(key: str, to: Address, sender: Address) -> str:
     """Return the id of the mail that `key` stands for to one recipient; other keys or recipients give other ids."""
     digest = hashlib.sha256(f"{key}\0{to.addr_spec}".encode()).hexdigest()[:32]
-    return f"<{digest}.iocflow@{'localhost' if sender.domain.startswith('[') else sender.domain}>"
+    return f"<{digest}.iocflow@{sender.domain}>"

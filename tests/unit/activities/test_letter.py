@@ -111,7 +111,6 @@ def test_line_breaks_and_surrogates_are_refused_everywhere(text: str) -> None:
         ("x@müller.example", "x@xn--mller-kva.example"),
         ("用户@例え.example", "用户@xn--r8jz45g.example"),
         ("o'neil+fares=1@example.ie", "o'neil+fares=1@example.ie"),
-        ("x@[192.0.2.1]", "x@[192.0.2.1]"),
     ],
 )
 def test_domains_are_written_as_the_dns_knows_them(address: str, sent_to: str) -> None:
@@ -135,6 +134,7 @@ def test_domains_are_written_as_the_dns_knows_them(address: str, sent_to: str) -
         "X <x@example.com>",
         "x(comment)@example.com",
         '"quoted"@example.com',
+        "x@[192.0.2.1]",
         ".x@example.com",
         "x..y@example.com",
         "x@exam ple.com",
