@@ -12,6 +12,7 @@ from iocflow.events.source import EventSource
 from iocflow.launch.contract import Launchable
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
+from iocflow.launch.schemas import text
 from iocflow.launch.section import LauncherEntry, refused
 from iocflow.wiring import Place, Scope, Wired, did_you_mean
 
@@ -57,7 +58,7 @@ class EventReader:
 
     def schema(self, kind: str) -> dict[str, Any]:
         """Return the JSON Schema of the only key."""
-        return {kind: {"type": "string", "pattern": "^[a-z0-9+]+:."}}
+        return {kind: text("Where events come from, as folder:var/inbox; each one starts a run.", "^[a-z0-9+]+:.")}
 
     def read(self, entry: LauncherEntry, scope: Scope) -> Callable[[Wired], Launcher] | None:
         """Check a launcher; return its builder, None when it is wrong."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from iocflow.launch.duration import duration_text
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
+from iocflow.launch.schemas import duration_schema, number, text
 from iocflow.launch.settings import DaemonSettings
 from iocflow.wiring import Node, Place, Scalar, Scope, Table, Wired, did_you_mean
 
@@ -24,8 +25,14 @@ _DURATIONS = {
     "heartbeat": (timedelta(milliseconds=50), timedelta(seconds=30)),
     "overdue": (timedelta(seconds=1), timedelta(days=366)),
 }
-DURATION_SCHEMA = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*(ms|s|m|h|d)\s*$"}
-"""A duration in JSON Schema."""
+_DAEMON: dict[str, Any] = {
+    "pool": number("How many runs go on at once, all launchers together; 8 by default.", *_POOL),
+    "grace": duration_schema("How long runs in hand may go on after a signal to stop; 25s by default."),
+    "heartbeat": duration_schema(
+        "How often the daemon looks after its threads and clocks; 5s by default, 30s at most."
+    ),
+    "overdue": duration_schema("After what time a run is reported, and the daemon as not ready; 10m by default."),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,7 @@ class LaunchersReader:
         kinds = [
             {
                 "type": "object",
-                "properties": {"processor": {"type": "string"}, **reader.schema(kind)},
+                "properties": {"processor": text("What is run."), **reader.schema(kind)},
                 "required": ["processor", kind],
                 "additionalProperties": False,
             }
@@ -154,16 +161,14 @@ class DaemonReader:
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the section."""
-        pool = {"type": "integer", "minimum": _POOL[0], "maximum": _POOL[1]}
-        durations: dict[str, Any] = dict.fromkeys(_DURATIONS, DURATION_SCHEMA)
-        return {"type": "object", "properties": {"pool": pool, **durations}, "additionalProperties": False}
+        return {"type": "object", "properties": _DAEMON, "additionalProperties": False}
 
     def read(self, section: Node, scope: Scope) -> Callable[[Wired], DaemonSettings]:
         """Check the section; return the builder of the settings."""
         if not isinstance(section, Table):
             scope.findings.error(section.place, "`daemon` is no mapping", "write daemon: {pool: 8, grace: 25s}")
             return lambda _: DaemonSettings()
-        scope.unknown_keys(section, ("pool", *_DURATIONS), "the daemon")
+        scope.unknown_keys(section, _DAEMON, "the daemon")
         given: dict[str, Any] = dict(_settings(section, scope))
         return lambda _: DaemonSettings(**given)
 

@@ -10,39 +10,48 @@ from typing import Any, Literal, TypeVar
 from iocflow.launch.contract import Overlap, Poller
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
-from iocflow.launch.section import DURATION_SCHEMA, LauncherEntry, refused
+from iocflow.launch.schemas import choice, duration_schema, number, text
+from iocflow.launch.section import LauncherEntry, refused
 from iocflow.schedule.polling import Late, PollingLauncher, PollingOptions
-from iocflow.schedule.timing import ANCHOR, At, Calendar, Cron, Dst, Every, Timing, time_of_day, time_zone
+from iocflow.schedule.timing import ANCHOR, TEN_YEARS, At, Calendar, Cron, Dst, Every, Timing, time_of_day, time_zone
 from iocflow.wiring import Scope, Table, Wired
 
 __all__ = ["ScheduleReader"]
 
 T = TypeVar("T")
 
-_STRING = {"type": "string"}
-_COMMON: dict[str, Any] = {
-    "poll": _STRING,
-    "jitter": DURATION_SCHEMA,
-    "late": {"enum": ["run-once", "skip"]},
-    "overlap": {"enum": ["skip", "queue-one"]},
-}
-_STEP = ("years", "months", "weeks", "days")
 _TIME = {"hour": 23, "minute": 59, "second": 59}
-_DST = {"enum": ["once", "twice"]}
+_COMMON: dict[str, Any] = {
+    "poll": text("A bean whose `poll` yields seeds, outside any run; each seed starts one run."),
+    "jitter": duration_schema("Up to how much later than its time a tick begins, at random."),
+    "late": choice("What becomes of a tick that begins 30 s or more after its time; run-once by default.", Late),
+    "overlap": choice(
+        "What becomes of a tick while an earlier one is in hand; skip by default.", ("skip", "queue-one")
+    ),
+}
+_ZONE = text("Whose wall clock is meant, as Europe/Berlin; UTC by default.")
+_DST = choice("How often a time of the day fires that comes twice, when clocks are set back; once by default.", Dst)
 _CALENDAR: dict[str, Any] = {
+    "description": "A time of the day, every so many years, months, weeks and days.",
     "type": "object",
     "properties": {
-        **{unit: {"type": "integer", "minimum": 0} for unit in _STEP},
-        **{unit: {"type": "integer", "minimum": 0, "maximum": most} for unit, most in _TIME.items()},
-        "start": {"type": "string", "format": "date"},
+        **{unit: number(f"How many {unit} from one firing to the next.", 0, most) for unit, most in TEN_YEARS.items()},
+        **{unit: number(f"The {unit} of the day's time; 0 by default.", 0, most) for unit, most in _TIME.items()},
+        "start": text(f"The day from which steps are counted; {ANCHOR}, a Monday, by default."),
     },
     "additionalProperties": False,
 }
 _KEYS: dict[str, dict[str, Any]] = {
-    "every": {"every": DURATION_SCHEMA},
-    "cron": {"cron": _STRING, "timezone": _STRING, "dst": _DST},
-    "at": {"at": _STRING, "timezone": _STRING},
-    "calendar": {"calendar": _CALENDAR, "timezone": _STRING, "dst": _DST},
+    "every": {"every": duration_schema("Fires at the start and then every so often; 100ms to 366d.")},
+    "cron": {
+        "cron": text(
+            "Minute, hour, day of the month, month, day of the week (0, 7 or sun is Sunday); or @daily and such."
+        ),
+        "timezone": _ZONE,
+        "dst": _DST,
+    },
+    "at": {"at": text("Fires once, as at 2027-01-01T06:00."), "timezone": _ZONE},
+    "calendar": {"calendar": _CALENDAR, "timezone": _ZONE, "dst": _DST},
 }
 
 
@@ -154,10 +163,10 @@ class _Reading:
             self.scope.findings.error(table.place, f"{name} is no mapping", "write calendar: {days: 1, hour: 6}")
             self.failed = True
             return None
-        known = (*_STEP, *_TIME, "start")
+        known = (*TEN_YEARS, *_TIME, "start")
         self.scope.unknown_keys(table, known, name)
         self.failed |= not table.entries.keys() <= set(known)
-        step = [self._in(table, unit, int, 0) for unit in _STEP]
+        step = [self._in(table, unit, int, 0) for unit in TEN_YEARS]
         clock = [self._in(table, unit, int, 0) for unit in _TIME]
         start, zone, dst = self._in(table, "start", date, ANCHOR), self._zone(), self._value("dst", Dst, Dst.ONCE)
         if self.failed:

@@ -16,7 +16,7 @@ from iocflow.schedule.cron import CronExpression
 from iocflow.schedule.walls import gap_end, is_gap, is_repeated, moment, second_pass, wall
 from iocflow.wiring import did_you_mean
 
-__all__ = ["At", "Calendar", "Cron", "Dst", "Every", "Timing", "time_of_day", "time_zone"]
+__all__ = ["ANCHOR", "TEN_YEARS", "At", "Calendar", "Cron", "Dst", "Every", "Timing", "time_of_day", "time_zone"]
 
 SHORTEST = timedelta(milliseconds=100)
 LONGEST = timedelta(days=366)
@@ -25,7 +25,7 @@ ANCHOR = date(2024, 1, 1)
 same after every restart."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-TEN_YEARS = (10, 120, 520, 3660)
+TEN_YEARS = {"years": 10, "months": 120, "weeks": 520, "days": 3660}
 """The longest step of a calendar in each unit: APScheduler would look for a date after the year 9999 for ever."""
 
 _TICK = timedelta(microseconds=1)
@@ -266,7 +266,7 @@ class Calendar(_OnWalls):
             LauncherError: The step is nought, or one of its parts negative or above ten years.
         """
         super().__init__(zone, rhythm=False, dst=dst)
-        if not any(step) or not all(0 <= part <= most for part, most in zip(step, TEN_YEARS, strict=True)):
+        if not any(step) or not all(0 <= part <= most for part, most in zip(step, TEN_YEARS.values(), strict=True)):
             raise LauncherError(
                 "a calendar needs a step: years, months, weeks or days, one of them above 0, ten years at most"
             )
