@@ -48,3 +48,8 @@ def test_the_smallest_sample_is_small() -> None:
     """The smallest useful program has at most twenty lines."""
     program = ROOT / "samples" / "first_sequence" / "order_total.py"
     assert len(program.read_text(encoding="utf-8").splitlines()) <= 20
+
+
+def test_the_schema_that_editors_read_is_up_to_date(shell: Shell) -> None:
+    """The schema beside the container files is what `iocflow schema` prints; run that again after a change."""
+    shell("iocflow schema | diff - config/iocflow.schema.json")
