@@ -14,7 +14,6 @@ __all__ = ["explain"]
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|' r"'(?:''|[^'])*'")
 # part of the parser's sentence (libyaml's, or that of PyYAML's own parser): what it means; what to write instead
 _MEANINGS = (
-    ("found another document", "a second document begins here", "a file holds one; remove the `---`"),
     ("',' or '}'", "a `,` or the closing `}` is missing", "close the `{`, or quote a value that holds `{}[],:`"),
     ("',' or ']'", "a `,` or the closing `]` is missing", "close the `[`, or quote a value that holds `{}[],:`"),
     (
@@ -34,8 +33,6 @@ _MEANINGS = (
         "an unknown escape in double quotes",
         "write `\\\\`, or use single quotes",
     ),
-    ("undefined alias", "an alias without an anchor", "define it before as `&name`; quote a text that begins with `*`"),
-    ("second occurrence", "the anchor is defined twice", "give each `&name` a name of its own"),
     ("alphabetic or numeric", "`*` or `&` without a name", "quote a text that begins with it"),
     ("maximum nesting", "nested too deep", "split it into definitions with ids"),
     ("violates indentation", "a tab in the indentation", "indent with spaces"),
@@ -68,7 +65,7 @@ def explain(error: yaml.YAMLError, file: str, lines: Sequence[str]) -> Mistake:
         place = begin if begin and "clos" in what else _last_character(file, lines)
         return Mistake(place, f"not YAML: {what}", remedy)
     place = Place(file, line + 1, column + 1)
-    related = ((begin, "begins here"),) if begin and any(word in what for word in ("clos", "twice")) else ()
+    related = ((begin, "begins here"),) if begin and "clos" in what else ()
     return Mistake(place, f"not YAML: {what}", remedy, related)
 
 
