@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ForwardRef, Literal, TypeVar, Union, get_args, get_origin
 
+from iocflow.context import ProcessContext
+
 __all__ = [
     "UNKNOWN",
     "Candidate",
@@ -63,7 +65,8 @@ class Candidate:
         mro = self.cls.__mro__
         if any(name in vars(base) or name in inspect.get_annotations(base) for base in mro):
             return True
-        if any("__getattr__" in vars(base) for base in mro):
+        # A context's own `__getattr__` only explains what is missing.
+        if any("__getattr__" in vars(base) for base in mro if base is not ProcessContext):
             return True
         # A field is often set by the constructor only, or by a method that it calls: their code names it.
         functions = [one for base in mro for one in vars(base).values() if inspect.isfunction(one)]

@@ -123,8 +123,9 @@ class App:
         self._refuse_unknown(id)
         return self._objects.get(id)
 
-    def get(self, id: str, type: type[T]) -> T:
-        """Return the bean of that id, which is a `type`; a Protocol is compared by what it names.
+    # As a callable, because `type[T]` takes no Protocol and no abstract class, which are what one asks for.
+    def get(self, id: str, type: Callable[..., T]) -> T:
+        """Return the bean of that id, which is a `type`: a class, or a Protocol, which is compared by what it names.
 
         Raises:
             UnknownIdError: There is none.

@@ -178,7 +178,7 @@ class Beans:
         made = header.made
         if key.startswith("_"):
             return "which is private", "set a public attribute, or give it to the constructor by `args`"
-        if made is object or header.loose:
+        if made is object:
             return None
         if not Candidate(made).has(key):
             return f"which `{shown(made)}` has not", did_you_mean(key, fields_of(made))
@@ -200,7 +200,7 @@ class Beans:
         what, made = f"`{key}` of {header.owner} is `{name}`, ", header.made
         if name.startswith("_"):
             self._checks.findings.error(node.place, f"{what}which is private", "name a public method")
-        elif made is object or header.loose:
+        elif made is object:
             return name
         elif not inspect.isroutine(member := member_of(made, name)):
             methods = [one for one in dir(made) if not one.startswith("_") and callable(getattr(made, one, None))]

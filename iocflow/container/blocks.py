@@ -53,7 +53,10 @@ class Blocks:
 
     def steps(self, node: Node, what: str, default: tuple[Rule, ...] = (), *, last: bool = False) -> tuple[Step, ...]:
         """Read a list of steps; `default` are the rules of the whole, `last` means that none can be gone to."""
-        found = [self.step(item, f"step {i} of {what}") for i, item in enumerate(self._checks.listed(node), 1)]
+        items = self._checks.listed(node)
+        if not items:
+            self._checks.findings.error(node.place, f"{what} has no steps", "name the activities in their order")
+        found = [self.step(item, f"step {i} of {what}") for i, item in enumerate(items, 1)]
         steps = tuple(step for step in found if step is not None)
         names = None if last else tuple(step.name for step in steps)
         for rules in (default, *map(self.rules_of, steps)):

@@ -75,7 +75,7 @@ class Roles:
         if isinstance(wire, Reference):
             self._checks.requirements.setdefault(wire.id, []).append(Requirement(role.annotation, what, place))
         candidate = self.candidate(wire)
-        if not candidate.unknown and not candidate.loose and not candidate.has(role.member):
+        if not candidate.unknown and not candidate.has(role.member):
             text = f"{what} is {self._named(wire)}, which is no {role.noun}: {role.lack}"
             self._note(wire, place, text, role.remedy)
 
@@ -132,7 +132,9 @@ class Roles:
         without = missing(Candidate(context), wanted)
         works = f"which works on `{shown(wanted)}`, and the context is `{shown(context)}`{without}"
         text = f"{what} is {self._named(wire)}, {works}"
-        self._note(wire, place, text, f"let the context be a `{shown(wanted)}`, or wire another one")
+        lacking = without.removeprefix(" without ")
+        remedy = f"let the context have {lacking}" if lacking else f"let the context be a `{shown(wanted)}`"
+        self._note(wire, place, text, f"{remedy}, or wire another one")
 
     def _named(self, wire: Wire) -> str:
         if isinstance(wire, Reference):

@@ -29,7 +29,7 @@ def test_look_ups(loaded: Loaded) -> None:
     """Beans and processors are found by id, and by type where one is given: a class, or a Protocol by what it names."""
     with loaded(BODY) as app:
         assert app["smtp"] is app.get("smtp", parts.Smtp)
-        sender: parts.Sender = app.get("smtp", parts.Sender)  # type: ignore[type-abstract]
+        sender: parts.Sender = app.get("smtp", parts.Sender)
         assert sender is app["smtp"]
         assert app.processor("p", parts.Order) is app["p"] is app.processors["p"]
         assert app.processor("p", ProcessContext) is app.processor("p")
