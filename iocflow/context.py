@@ -8,14 +8,17 @@ import sys
 import time
 import types
 import typing
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, Protocol, Self
 
 from iocflow.coercion import coerce, hints_of
-from iocflow.errors import ErrorRecord, UnsetError
+from iocflow.errors import ErrorRecord, JoinConflictError, UnsetError
 
-__all__ = ["Lender", "ProcessContext", "StepInfo"]
+# What belongs to one run alone.
+_NEVER_JOINED = frozenset({"stopped", "stop_reason"})
+
+__all__ = ["Lender", "ProcessContext", "StepInfo", "changes", "fields_of", "merge"]
 
 
 class StepInfo:
@@ -117,7 +120,7 @@ class ProcessContext:
     @property
     def next_activity(self) -> str | None:
         """The activity that an exclusive choice should run next; cleared after every activity."""
-        return self._asked.get("next") if self._asked else None
+        return self._asked.get("next") or None if self._asked else None
 
     @next_activity.setter
     def next_activity(self, name: str | None) -> None:
@@ -136,18 +139,44 @@ class ProcessContext:
         Override it to share what is costly to copy and only read.
         """
         twin = type(self).__new__(type(self))
-        vars(twin).update(copy.deepcopy({name: value for name, value in vars(self).items() if name not in without}))
+        copied: dict[int, Any] = {id(self): twin}
+        for name, value in fields_of(self).items():
+            if name not in without:
+                try:
+                    object.__setattr__(twin, name, copy.deepcopy(value, copied))
+                except Exception as error:
+                    where = f"{type(self).__name__}.{name}"
+                    hint = "override `fork` to share it with the branches, or set it to None before"
+                    raise TypeError(f"{where} cannot be copied for a branch or item ({error}): {hint}") from error
         return twin
 
     def __getattr__(self, name: str) -> Any:
         """Tell an annotated field that is not set from one that does not exist."""
         if name in ("_asked", "_lender"):
             return None
+        defined = inspect.getattr_static(type(self), name, None)
+        if defined is not None and not inspect.ismemberdescriptor(defined):
+            return object.__getattribute__(self, name)  # a property failed: let it raise its own error again
         if not name.startswith("_") and any(name in inspect.get_annotations(base) for base in type(self).__mro__):
             at = self.step.activity
             read = f"{at} read it" if at else "read"
             raise UnsetError(f"{type(self).__name__}.{name} is not set ({read} before any activity set it)")
         raise AttributeError(f"{type(self).__name__!r} has no field {name!r}", name=name, obj=self)
+
+    def __getstate__(self) -> object:
+        """Return the fields alone: what the engine lends is neither copied nor stored."""
+        return None, fields_of(self)
+
+
+def fields_of(context: ProcessContext) -> dict[str, Any]:
+    """Return the fields that are set, also those that a subclass keeps in slots."""
+    found = dict(vars(context))
+    for base in type(context).__mro__:
+        slots = vars(base).get("__slots__", ()) if base is not ProcessContext else ()
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if not name.startswith("__") and hasattr(context, name):
+                found[name] = getattr(context, name)
+    return found
 
 
 def _seed_type(context: type[ProcessContext]) -> Any:
@@ -162,3 +191,53 @@ def _seed_type(context: type[ProcessContext]) -> Any:
     found = hints_of(shim, f"{owner.__name__}.seed_data", **scopes)["seed_data"]
     context._seed_type = found  # type: ignore[attr-defined]
     return found
+
+
+def changes(context: ProcessContext, before: Mapping[str, Any], fork: ProcessContext) -> dict[str, Any]:
+    """Return the fields of `fork` that were bound anew since it had `before`, or differ from those of `context`."""
+    original = fields_of(context)
+    return {
+        name: value
+        for name, value in fields_of(fork).items()
+        if not name.startswith("_")
+        and name not in _NEVER_JOINED
+        and (name not in before or value is not before[name] or _differ(original.get(name), value))
+    }
+
+
+def merge(context: ProcessContext, changed: Mapping[str, Mapping[str, Any]]) -> None:
+    """Set the changed fields on `context`, all or none.
+
+    Raises:
+        JoinConflictError: Two parts changed one field differently.
+    """
+    merged: dict[str, tuple[str, Any]] = {}
+    for part, fields in changed.items():
+        for name, value in fields.items():
+            first, other = merged.setdefault(name, (part, value))
+            if first != part and _differ(other, value, unknown=other is not value):
+                raise JoinConflictError(
+                    f"{first} and {part} changed {name!r} differently; wire a joiner, or use two fields"
+                )
+    for name, (_, value) in merged.items():
+        setattr(context, name, value)
+
+
+def _differ(one: Any, other: Any, *, unknown: bool = False) -> bool:
+    """Return whether two values differ; `unknown` is the answer for types without `__eq__`, also inside of containers.
+
+    A fork holds copies, so such objects never compare equal to their originals, changed or not.
+    """
+    if one is other:
+        return False
+    if type(one) is not type(other):
+        return True
+    if isinstance(one, Mapping):
+        return one.keys() != other.keys() or any(_differ(one[key], other[key], unknown=unknown) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) != len(other) or any(_differ(a, b, unknown=unknown) for a, b in zip(one, other, strict=True))
+    if "__eq__" not in {name for base in type(one).__mro__[:-1] for name in vars(base)}:
+        return unknown
+    unequal = one != other
+    # An array compares by element: anything unequal is a difference.
+    return bool(unequal.any()) if hasattr(unequal, "any") else bool(unequal)

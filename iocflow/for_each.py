@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, Unpack
 
 from iocflow.activity import StepLike, bound
-from iocflow.context import ProcessContext
-from iocflow.parallel_split import changes, merge
+from iocflow.context import ProcessContext, changes, merge
 from iocflow.plan import ProcessorPlan
 from iocflow.processor import Compiler, Options, Processor
 from iocflow.sequence import SequenceProcessor

@@ -17,7 +17,7 @@ import iocflow.errors as errors_module
 from iocflow.activity import Activity
 from iocflow.advance import advance
 from iocflow.async_runner import AsyncRunner
-from iocflow.context import Asked, ProcessContext, StepInfo
+from iocflow.context import Asked, ProcessContext, StepInfo, fields_of
 from iocflow.error_handling import PASS, Decision, HandlesErrors, class_names
 from iocflow.errors import ErrorRecord, RecordedError, UnknownActivityError, qualified, record_of
 from iocflow.hooks import Interceptor, RunObserver
@@ -264,7 +264,7 @@ class InlineLoop:
                     context = composite.fork_for(self.context, i)
             except Exception as error:  # noqa: BLE001 - a context that cannot be forked fails its branch
                 return End(outcome="FAILED", error=self.failed(error), raises=True, last=None)
-            before = dict(vars(context))
+            before = fields_of(context)
             loop = self._child(context, deadline)
             end = loop.drive(children[i])
             rows[i] = loop.rows

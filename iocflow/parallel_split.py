@@ -7,20 +7,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
 from iocflow.activity import BoundActivity, StepLike, activity, bound
-from iocflow.context import ProcessContext
-from iocflow.errors import JoinConflictError
+from iocflow.context import ProcessContext, changes, merge
 from iocflow.plan import ProcessorPlan
 from iocflow.processor import Compiler, Options, Processor
 from iocflow.sequence import SequenceProcessor
 
-__all__ = ["Joiner", "ParallelSplitProcessor", "changes", "merge"]
+__all__ = ["Joiner", "ParallelSplitProcessor"]
 
 C = TypeVar("C", bound=ProcessContext)
 
 Joiner = Callable[[Any, Mapping[str, Any]], ProcessContext | None]
 """Brings branches together: takes the context and, by name, the contexts of the branches that did not fail."""
-
-_NEVER_JOINED = frozenset({"stopped", "stop_reason"})
 
 
 class ParallelSplitProcessor(Processor[C]):
@@ -75,53 +72,3 @@ def _branch(name: str, steps: StepLike[C] | Sequence[StepLike[C]], factory: Any)
             return dataclasses.replace(one, name=name)
         steps = [one]
     return activity(SequenceProcessor(steps, context=factory, name=name))
-
-
-def changes(context: ProcessContext, before: Mapping[str, Any], fork: ProcessContext) -> dict[str, Any]:
-    """Return the fields of `fork` that were bound anew since it had `before`, or differ from those of `context`."""
-    original = vars(context)
-    return {
-        name: value
-        for name, value in vars(fork).items()
-        if not name.startswith("_")
-        and name not in _NEVER_JOINED
-        and (name not in before or value is not before[name] or _differ(original.get(name), value))
-    }
-
-
-def merge(context: ProcessContext, changed: Mapping[str, Mapping[str, Any]]) -> None:
-    """Set the changed fields on `context`, all or none.
-
-    Raises:
-        JoinConflictError: Two parts changed one field differently.
-    """
-    merged: dict[str, tuple[str, Any]] = {}
-    for part, fields in changed.items():
-        for name, value in fields.items():
-            first, other = merged.setdefault(name, (part, value))
-            if first != part and _differ(other, value, unknown=other is not value):
-                raise JoinConflictError(
-                    f"{first} and {part} changed {name!r} differently; wire a joiner, or use two fields"
-                )
-    for name, (_, value) in merged.items():
-        setattr(context, name, value)
-
-
-def _differ(one: Any, other: Any, *, unknown: bool = False) -> bool:
-    """Return whether two values differ; `unknown` is the answer for types without `__eq__`, also inside of containers.
-
-    A fork holds copies, so such objects never compare equal to their originals, changed or not.
-    """
-    if one is other:
-        return False
-    if type(one) is not type(other):
-        return True
-    if isinstance(one, Mapping):
-        return one.keys() != other.keys() or any(_differ(one[key], other[key], unknown=unknown) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) != len(other) or any(_differ(a, b, unknown=unknown) for a, b in zip(one, other, strict=True))
-    if "__eq__" not in {name for base in type(one).__mro__[:-1] for name in vars(base)}:
-        return unknown
-    unequal = one != other
-    # An array compares by element: anything unequal is a difference.
-    return bool(unequal.any()) if hasattr(unequal, "any") else bool(unequal)
