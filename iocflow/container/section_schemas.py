@@ -7,7 +7,7 @@ from typing import Any
 from iocflow.container.error_rules import DECISIONS, RETRY_OPTIONS
 from iocflow.container.headers import SCOPES
 
-__all__ = ["bean_schema", "hook_schema", "on_error_schema", "processor_schema"]
+__all__ = ["beans_schema", "hook_schema", "on_error_schema", "processors_schema"]
 
 Schema = dict[str, Any]
 
@@ -17,6 +17,8 @@ _DURATION: Schema = {
 }
 _NAME: Schema = {"type": "string", "minLength": 1}
 _NAMES: Schema = {"anyOf": [_NAME, {"type": "array", "items": _NAME}]}
+_RULES: Schema = {"$ref": "#/$defs/rules"}
+_STEP: Schema = {"$ref": "#/$defs/step"}
 _MAYBE_PLACEHOLDER: Schema = {"type": "string", "pattern": r"\$\{"}
 
 
@@ -47,9 +49,9 @@ def on_error_schema() -> Schema:
     }
 
 
-def bean_schema() -> Schema:
-    """Return the schema of one bean."""
-    return _table(
+def beans_schema() -> Schema:
+    """Return the schema of the section `beans`."""
+    bean = _table(
         {
             "class": {"description": "The class of the object; `.Name` is in this file's `package:`.", **_NAME},
             "call": {"description": "A plain function of the context, as an activity.", **_NAME},
@@ -62,29 +64,32 @@ def bean_schema() -> Schema:
             "init": {"description": "The method that is called when everything is set.", **_NAME},
             "close": {"description": "The method that is called at the end, last built first.", **_NAME},
             "depends-on": {"description": "Beans that are built before, and closed after.", **_NAMES},
-            "on-error": on_error_schema(),
+            "on-error": _RULES,
             "time-limit": _DURATION,
         }
     )
+    return {"type": "object", "additionalProperties": bean, "$defs": {"rules": on_error_schema()}}
 
 
-def processor_schema() -> Schema:
-    """Return the schema of one processor."""
-    step = _step_schema()
-    steps = {"description": "Steps in order.", "type": "array", "items": step}
-    kinds = _kinds(step)
-    return _table(
+def processors_schema() -> Schema:
+    """Return the schema of the section `processors`."""
+    steps = {"type": "array", "items": _STEP}
+    processor = _table(
         {
             "context": {"description": "The class of a run's context, or a prototype bean.", **_NAME},
-            **kinds,
-            "sequence": steps,
-            "on-error": on_error_schema(),
-            "finally": {**steps, "description": "Steps that run after the others, however they ended."},
+            **_kinds(),
+            "on-error": _RULES,
+            "finally": {"description": "Steps that run after the others, however they ended.", "anyOf": [steps, _STEP]},
             "max-steps": _number(1, "The bound on attempts in one run."),
             "concurrency": _number(1, "How many runs launchers may have at work at once."),
         },
         required=["context"],
     )
+    return {
+        "type": "object",
+        "additionalProperties": processor,
+        "$defs": {"step": _step_schema(), "rules": on_error_schema()},
+    }
 
 
 def hook_schema() -> Schema:
@@ -94,25 +99,22 @@ def hook_schema() -> Schema:
 
 
 def _step_schema() -> Schema:
-    """Return the schema of a step; what stands inside its blocks is left to `check`."""
-    open_step: Schema = {"type": ["string", "object", "array"]}
-    options = {"on-error": on_error_schema(), "time-limit": _DURATION}
-    do = {"description": "An activity, or a list of them.", **open_step}
     inner = {"class": _NAME, "call": _NAME, "factory": _NAME, "args": {"type": "object"}, "set": {"type": "object"}}
+    do = {"description": "An activity, or a list of them.", **_STEP}
     return {
         "anyOf": [
             {"description": "The id of an activity or processor, or a dotted name.", **_NAME},
-            _table({"do": do, **_kinds(open_step), **options, **inner}),
-            {"type": "array", "items": open_step},
+            _table({"do": do, **_kinds(), "on-error": _RULES, "time-limit": _DURATION, **inner}),
+            {"description": "Steps in order.", "type": "array", "items": _STEP},
         ]
     }
 
 
-def _kinds(step: Schema) -> Schema:
+def _kinds() -> Schema:
     """Return the keys of the kinds of processors, with those that stand beside them."""
     route = {"anyOf": [_NAME, {"type": "object", "additionalProperties": {"type": "string"}}]}
     return {
-        "sequence": {"description": "Steps in order.", "type": "array", "items": step},
+        "sequence": {"description": "Steps in order.", "type": "array", "items": _STEP},
         "exclusive-choice": {
             "description": "A map from activity to where its results lead (the first one starts), or who decides.",
             "anyOf": [_NAME, {"type": "object", "additionalProperties": route}],
@@ -120,17 +122,17 @@ def _kinds(step: Schema) -> Schema:
         "routes": {
             "description": "What runs for each result of the activity that decides.",
             "type": "object",
-            "additionalProperties": step,
+            "additionalProperties": _STEP,
         },
         "parallel-split": {
             "description": "Branches that run at the same time.",
             "type": "object",
-            "additionalProperties": step,
+            "additionalProperties": _STEP,
         },
         "join": {"description": "Who brings the branches together.", "anyOf": [_NAME, {"type": "object"}]},
         "for-each": {"description": "The field of the context that holds the items.", **_NAME},
         "as": {"description": "The field that holds the item.", **_NAME},
-        "do": {"description": "What runs for each item.", **step},
+        "do": {"description": "What runs for each item.", **_STEP},
         "parallel": _number(0, "How many items run at once; 0 is one after the other."),
         "may-fail": {
             "description": "How many items may fail: a number, or a share as 10%.",

@@ -9,7 +9,7 @@ from iocflow.container.beans import Beans
 from iocflow.container.checks import Checks
 from iocflow.container.processors import Processors
 from iocflow.container.roles import INTERCEPTOR, OBSERVER, Role, Wire
-from iocflow.container.section_schemas import bean_schema, hook_schema, processor_schema
+from iocflow.container.section_schemas import beans_schema, hook_schema, processors_schema
 from iocflow.wiring import Node, Wired
 
 __all__ = ["BeansReader", "Declares", "InterceptorsReader", "ObserversReader", "ProcessorsReader", "Workbench"]
@@ -43,7 +43,7 @@ class BeansReader:
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the section."""
-        return {"type": "object", "additionalProperties": bean_schema()}
+        return beans_schema()
 
     def declare(self, section: Node, scope: Workbench) -> None:
         """Make the beans known."""
@@ -62,7 +62,7 @@ class ProcessorsReader:
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the section."""
-        return {"type": "object", "additionalProperties": processor_schema()}
+        return processors_schema()
 
     def declare(self, section: Node, scope: Workbench) -> None:
         """Make the processors known."""
