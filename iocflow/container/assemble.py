@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -100,8 +101,13 @@ class Assembler:
         if isinstance(made, Activity):
             return made
         key = wire.id if isinstance(wire, Reference) else wire
-        found: Activity[Any] = self._once(("activity", key), lambda: FunctionActivity(made, name=name))
+        found: Activity[Any] = self._once(("activity", key), lambda: self._function(made, name))
         return found
+
+    def _function(self, function: Callable[..., Any], name: str) -> Activity[Any]:
+        """Return a function as an activity; the engine knows functions by identity, so a second bean's is wrapped."""
+        first = self._once(("function", id(function)), lambda: name)
+        return FunctionActivity(function if first == name else functools.partial(function), name=name)
 
     def _chain(self, rules: Iterable[Rule]) -> list[Any]:
         return [self._handler(rule) for rule in rules]

@@ -258,6 +258,16 @@ def test_limits(loaded: Loaded) -> None:
         assert [getattr(app.processor(id), "concurrency", None) for id in "pq"] == [2, None]
 
 
+def test_one_function_in_two_beans(loaded: Loaded) -> None:
+    """Two beans of one function are two activities, each with its id in the trail."""
+    app = loaded("""
+        beans: {one: {call: .decide}, two: {call: .decide}}
+        processors: {p: {context: .Order, sequence: [one, two, one, .decide]}}
+    """)
+    with app:
+        assert trail(run(app)) == ["one", "two", "one", "decide"]
+
+
 def test_names(loaded: Loaded) -> None:
     """An activity goes by its bean's id, whichever its class; one that names itself keeps that name inside."""
     with loaded(
