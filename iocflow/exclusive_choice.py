@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TypeVar, Unpack
 
-from iocflow.activity import BoundActivity, StepLike, bound
+from iocflow.activity import StepLike, bound
 from iocflow.context import ProcessContext
 from iocflow.errors import UnknownActivityError
 from iocflow.plan import ProcessorPlan
@@ -44,25 +44,25 @@ class ExclusiveChoiceProcessor(Processor[C]):
         """
         self.routes = {name: {"else": to} if isinstance(to, str) else dict(to) for name, to in routes.items()}
         _check(self.routes, steps)
-        super().__init__(*(_named(steps[name], name) for name in self.routes), **options)
+        named = (dataclasses.replace(bound(steps[name]), name=name) for name in self.routes)
+        super().__init__(*named, **options)
 
     def describe(self, compiler: Compiler) -> ProcessorPlan:
         """Return the graph as plain data."""
-        plan = compiler.describe(self, "choice", routes=self.routes)
-        names = zip(plan["steps"], self.routes, strict=True)
-        return {**plan, "steps": [{**step, "name": name} for step, name in names]}
-
-
-def _named(step: StepLike[C], name: str) -> BoundActivity[C]:
-    return dataclasses.replace(bound(step), name=name)
+        return compiler.describe(self, "choice", named=True, routes=self.routes)
 
 
 def _check(routes: Mapping[str, Mapping[str, str]], steps: Mapping[str, object]) -> None:
     known = ", ".join(steps)
     if not routes:
         raise UnknownActivityError("an exclusive choice needs at least one activity")
+    for name in steps:
+        if name in ("end", "else"):
+            raise UnknownActivityError(f"{name!r} is reserved; give the activity another name")
+        if name not in routes:
+            raise UnknownActivityError(f"{name!r} has no routes (known: {', '.join(routes)})")
     for name, targets in routes.items():
-        if name not in steps or name in ("end", "else"):
+        if name not in steps:
             raise UnknownActivityError(f"routes of {name!r}: no such activity (known: {known})")
         if "else" not in targets:
             raise UnknownActivityError(f"routes of {name!r}: `else` is missing; `else: end` ends the processor")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, Unpack
@@ -9,8 +10,7 @@ from typing import Any, TypeVar, Unpack
 from iocflow.activity import StepLike, bound
 from iocflow.context import ProcessContext, changes, merge
 from iocflow.plan import ProcessorPlan
-from iocflow.processor import Compiler, Options, Processor
-from iocflow.sequence import SequenceProcessor
+from iocflow.processor import Body, Compiler, Options, Processor
 
 __all__ = ["ForEachProcessor"]
 
@@ -58,7 +58,7 @@ class ForEachProcessor(Processor[C]):
                 failed left out.
             options: See `Options`.
         """
-        share = isinstance(may_fail, str) and may_fail.endswith("%") and may_fail[:-1].replace(".", "", 1).isdigit()
+        share = isinstance(may_fail, str) and re.fullmatch(r"[0-9]+(\.[0-9]+)?%", may_fail)
         if not share and not (isinstance(may_fail, int) and may_fail >= 0):
             raise ValueError(f"may_fail is a number or a share such as '10%', not {may_fail!r}")
         if parallel < 0:
@@ -66,7 +66,7 @@ class ForEachProcessor(Processor[C]):
         self.items, self.as_, self.parallel, self.may_fail = items, as_, parallel, may_fail
         self.failed, self.collected = failed, dict(collect or {})
         if isinstance(body, Sequence):
-            body = SequenceProcessor(body, context=options["context"], name=as_)
+            body = Body(self, as_, body, options.get("context"))
         super().__init__(bound(body), **options)
 
     def describe(self, compiler: Compiler) -> ProcessorPlan:
@@ -80,7 +80,7 @@ class ForEachProcessor(Processor[C]):
             "collect": self.collected,
             "keeps": bool(self.failed or self.collected),
         }
-        return compiler.describe(self, "each", each=each)
+        return compiler.describe(self, "each", named=isinstance(self.steps[0].activity, Body), each=each)
 
     def count(self, context: C) -> int:
         """Return the number of items, and begin the lists of what is kept."""

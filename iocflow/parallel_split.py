@@ -9,8 +9,7 @@ from typing import Any, TypeVar, Unpack
 from iocflow.activity import BoundActivity, StepLike, activity, bound
 from iocflow.context import ProcessContext, changes, merge
 from iocflow.plan import ProcessorPlan
-from iocflow.processor import Compiler, Options, Processor
-from iocflow.sequence import SequenceProcessor
+from iocflow.processor import Body, Compiler, Options, Processor
 
 __all__ = ["Joiner", "ParallelSplitProcessor"]
 
@@ -39,13 +38,14 @@ class ParallelSplitProcessor(Processor[C]):
     ) -> None:
         """Take the branches by name, each an activity, a processor or a list, and an own joiner if one is wanted."""
         self.joiner = join
-        factory = options["context"]
-        super().__init__(*(_branch(name, steps, factory) for name, steps in branches.items()), **options)
+        if not branches:
+            raise ValueError("a parallel split needs at least one branch")
+        super().__init__(*(self._branch(name, steps, options) for name, steps in branches.items()), **options)
 
     def describe(self, compiler: Compiler) -> ProcessorPlan:
         """Return the branches as plain data."""
         name = getattr(self.joiner, "__name__", type(self.joiner).__name__) if self.joiner else ""
-        return compiler.describe(self, "split", join=name)
+        return compiler.describe(self, "split", named=True, join=name)
 
     def fork_for(self, context: C, part: int) -> C:  # noqa: ARG002
         """Return the context of a branch."""
@@ -63,12 +63,11 @@ class ParallelSplitProcessor(Processor[C]):
         merge(context, good)
         return None
 
-
-def _branch(name: str, steps: StepLike[C] | Sequence[StepLike[C]], factory: Any) -> BoundActivity[C]:
-    """Return the branch as one step: a processor, named as the branch."""
-    if not isinstance(steps, Sequence):
-        one = bound(steps)
-        if isinstance(one.activity, Processor):
-            return dataclasses.replace(one, name=name)
-        steps = [one]
-    return activity(SequenceProcessor(steps, context=factory, name=name))
+    def _branch(self, name: str, steps: StepLike[C] | Sequence[StepLike[C]], options: Any) -> BoundActivity[C]:
+        """Return the branch as one step: a processor, named as the branch."""
+        if not isinstance(steps, Sequence):
+            one = bound(steps)
+            if isinstance(one.activity, Processor):
+                return dataclasses.replace(one, name=name)
+            steps = [one]
+        return activity(Body(self, name, steps, options.get("context")))

@@ -24,7 +24,7 @@ from iocflow.inline_loop import InlineLoop, Parts, settle, take_asked, tell
 from iocflow.plan import End, Plan, Position, ProcessorPlan, Reply, StepPlan, plan_hash
 from iocflow.run import Outcome, Run, RunFinished, RunStarted, current, current_of_thread
 
-__all__ = ["Compiler", "Options", "Processor"]
+__all__ = ["Body", "Compiler", "Options", "Processor"]
 
 C = TypeVar("C", bound=ProcessContext)
 
@@ -74,14 +74,22 @@ class Processor(Activity[C], Generic[C]):
         Raises:
             UnsupportedActivityError: `supports` refuses an activity.
         """
-        context, self.max_steps = options["context"], options.get("max_steps", 1_000)
+        self.name = options.get("name") or kebab_case(type(self).__name__)
+        unknown = ", ".join(set(options) - set(Options.__annotations__))
+        if unknown:
+            raise TypeError(f"{self.name}: unknown option {unknown} (known: {', '.join(Options.__annotations__)})")
+        context: Any = options.get("context")
+        if not callable(context) or (isinstance(context, type) and not issubclass(context, ProcessContext)):
+            raise TypeError(
+                f"{self.name}: context= is the class of its contexts or a function that makes one: {context}"
+            )
+        self.max_steps = options.get("max_steps", 1_000)
         if self.max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, not {self.max_steps}")
-        self.name = options.get("name") or kebab_case(type(self).__name__)
         self.steps = steps
         self.finally_ = tuple(map(bound, options.get("finally_", ())))
         self.handlers = as_handlers(options.get("on_error"))
-        self._make_context = context
+        self._make_context: Callable[[], C] = context
         self.context_type: type = context if isinstance(context, type) else ProcessContext
         self._runner = options.get("async_runner")
         for step in (*self.steps, *self.finally_):
@@ -271,6 +279,23 @@ class Processor(Activity[C], Generic[C]):
         return self._runner
 
 
+class Body(Processor[C]):
+    """The activities that a branch or a for-each takes as a list; its owner says what it supports."""
+
+    def __init__(self, owner: Processor[C], name: str, steps: Iterable[StepLike[C]], context: Any) -> None:
+        """Take the activities in order."""
+        self._owner = owner
+        super().__init__(*map(bound, steps), context=context, name=name)
+
+    def supports(self, activity: object) -> bool:
+        """Ask the owner."""
+        return self._owner.supports(activity)
+
+    def describe(self, compiler: Compiler) -> ProcessorPlan:
+        """Return the activities as a sequence."""
+        return compiler.describe(self, "sequence")
+
+
 def _call(activity: Activity[Any]) -> Callable[[Any], Result]:
     """Return the quickest way to call `activity`."""
     if not isinstance(activity, FunctionActivity):
@@ -322,11 +347,14 @@ class Compiler:
             ids.append(id)
         return ids
 
-    def describe(self, processor: Processor[Any], kind: Any, **more: Any) -> ProcessorPlan:
-        """Return what the plans of all kinds have in common, with `more`."""
-        plan: ProcessorPlan = {
+    def describe(self, processor: Processor[Any], kind: Any, *, named: bool = False, **more: Any) -> ProcessorPlan:
+        """Return what the plans of all kinds have in common, with `more`; `named` when the steps' names are fixed."""
+        steps = [self.step(step) for step in processor.steps]
+        for plan, step in zip(steps, processor.steps, strict=True):
+            plan["name"] = step.name if named else plan["name"]
+        described: ProcessorPlan = {
             "kind": kind,
-            "steps": [self.step(step) for step in processor.steps],
+            "steps": steps,
             "finally": [self.step(step) for step in processor.finally_],
             "handlers": self.handlers(processor.handlers),
             "max": processor.max_steps,
@@ -334,7 +362,7 @@ class Compiler:
             "join": "",
             "each": {},
         }
-        return {**plan, **more}  # type: ignore[typeddict-item]
+        return {**described, **more}  # type: ignore[typeddict-item]
 
     def _id(self, table: str, thing: object, wanted: str) -> tuple[str, bool]:
         """Return the id of `thing`, and whether it had one already."""
