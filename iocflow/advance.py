@@ -6,6 +6,7 @@ looks into a context, so that an engine can store a position and go on from it, 
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Literal, cast
 
 from iocflow.errors import ErrorRecord, StepLimitError, UnknownActivityError, record_of
@@ -400,7 +401,7 @@ class _Move:
         if self.of(frame)["kind"] == "split":
             return 0
         may_fail = self.of(frame)["each"]["may_fail"]
-        return int(frame["count"] * float(may_fail[:-1]) // 100) if isinstance(may_fail, str) else int(may_fail)
+        return int(frame["count"] * Fraction(may_fail[:-1]) / 100) if isinstance(may_fail, str) else int(may_fail)
 
     def group(self, frame: Frame, errors: list[ErrorRecord]) -> ErrorRecord:
         """Return the one error of several branches or items."""
