@@ -152,7 +152,7 @@ def test_what_is_no_single_address_is_refused(address: str) -> None:
 
 
 def test_random_names_never_become_headers() -> None:
-    """Of 1,000 random names and subjects made of what mail is written with, none adds a header or an address."""
+    """Of 300 random names and subjects made of what mail is written with, none adds a header or an address."""
     draw = random.Random(20050411)
     pieces = [
         *"abXY ,.;:<>@\"'\\()[]=?_-",
@@ -167,7 +167,7 @@ def test_random_names_never_become_headers() -> None:
         "=?utf-8?q?a?=",
     ]
     made, refusals = 0, set()
-    for _ in range(1000):
+    for _ in range(300):
         name, subject = ("".join(draw.choices(pieces, k=draw.randint(0, draw.choice([5, 30, 120])))) for _ in "12")
         try:
             mail = letter(name, subject=subject)
@@ -182,7 +182,7 @@ def test_random_names_never_become_headers() -> None:
         assert max(map(len, lines)) <= 998
         modern = email.message_from_bytes(raw, policy=email.policy.default)
         assert [address.addr_spec for address in modern["To"].addresses] == ["x@example.com"]
-    assert made > 700
+    assert made > 200
     assert refusals <= {"an encoded"}
 
 
