@@ -22,9 +22,9 @@ from iocflow.wiring import Findings, Node, Place, Table
 __all__ = ["Document", "read_document"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Document:
-    """What the files say, merged.
+    """What the files say, merged. (Without a `repr`, which would show secrets.)
 
     Attributes:
         path: The root file as it was named.

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from iocflow.container.extensions import Extensions
 from iocflow.container.merging import Merged
 from iocflow.container.resolving import key_paths
-from iocflow.container.structure import OWN_SECTIONS, STRUCTURAL, SourceFile, empty, table_or_note
+from iocflow.container.structure import OWN_SECTIONS, STRUCTURAL, SourceFile, empty, is_section, table_or_note
 from iocflow.container.values import check_values, overlaid
-from iocflow.container.yaml_nodes import is_unresolved, shown
+from iocflow.container.yaml_nodes import shown
 from iocflow.wiring import Findings, Node, Place, Table, did_you_mean
 
 __all__ = ["Profiles"]
@@ -36,7 +36,8 @@ class Profiles:
                 if key not in ("values", "defaults", *OWN_SECTIONS) and key not in extensions.sections:
                     self._note_unknown(key, place, {"values", "defaults", *OWN_SECTIONS, *extensions.sections})
                 elif key != "values":
-                    if not empty(section) and not is_unresolved(section):
+                    what = f"`{key}:` of profile `{shown(name)}`"
+                    if not empty(section) and is_section(key, section, what, self._findings):
                         merged.add(key, place, section)
                 elif not empty(section):
                     self._add_values(name, section)

@@ -77,7 +77,7 @@ class _MaskingFilter(logging.Filter):
         if self._secrets.empty:
             return True
         self._mask_message(record)
-        if record.exc_info and record.exc_info[0]:
+        if isinstance(record.exc_info, tuple) and record.exc_info[0]:
             text = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
             masked = self._mask(text)
             if masked != text:

@@ -9,7 +9,16 @@ from iocflow.container.extensions import Extensions
 from iocflow.container.yaml_nodes import is_unresolved, shown
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
-__all__ = ["FORMAT", "OWN_SECTIONS", "STRUCTURAL", "SourceFile", "empty", "read_structure", "table_or_note"]
+__all__ = [
+    "FORMAT",
+    "OWN_SECTIONS",
+    "STRUCTURAL",
+    "SourceFile",
+    "empty",
+    "is_section",
+    "read_structure",
+    "table_or_note",
+]
 
 FORMAT = 1
 """The version of the format that is read here."""
@@ -19,6 +28,8 @@ STRUCTURAL = ("iocflow", "package", "allow", "imports", "values", "defaults", "p
 
 OWN_SECTIONS = ("beans", "processors", "observers", "interceptors")
 """The sections that the container itself reads; others come with a reader (entry points `iocflow.sections`)."""
+
+_MAPPINGS = ("beans", "processors", "defaults")
 
 
 @dataclass(slots=True)
@@ -58,6 +69,13 @@ def table_or_note(node: Node, what: str, findings: Findings) -> Table | None:
     return None
 
 
+def is_section(key: str, node: Node, what: str, findings: Findings) -> bool:
+    """Return whether `node` can be the section `key`, else note it; the readers of other sections check their own."""
+    if isinstance(node, Table) or key in _MAPPINGS:
+        return table_or_note(node, what, findings) is not None
+    return not is_unresolved(node)
+
+
 def read_structure(source: SourceFile, top: Table, extensions: Extensions, findings: Findings) -> bool:
     """Sort the keys of a file's mapping, `top`, into `source`; return whether the file is of this format.
 
@@ -87,7 +105,7 @@ def read_structure(source: SourceFile, top: Table, extensions: Extensions, findi
         elif key not in OWN_SECTIONS and key != "defaults" and key not in extensions.sections:
             known = {*STRUCTURAL, *OWN_SECTIONS, *extensions.sections}
             findings.error(place, f"unknown section `{shown(key)}`", did_you_mean(key, known))
-        elif key not in ("beans", "processors", "defaults") or table_or_note(node, f"`{key}:`", findings):
+        elif is_section(key, node, f"`{key}:`", findings):
             source.sections[key] = place, node
     return True
 

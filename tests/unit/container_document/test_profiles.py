@@ -109,8 +109,7 @@ profiles:
         " [app.yaml:6:1: defined here]",
         "app.yaml:16:10: profile `other` is a mapping; write `key: value` lines, indented below it",
         "app.yaml:18:19: `values:` of profile `third` is a mapping; write `key: value` lines, indented below it",
-        "app.yaml:18:29: profile `third` replaces the mapping `beans` by something else; write a mapping"
-        " [app.yaml:4:1: defined here]",
+        "app.yaml:18:29: `beans:` of profile `third` is a mapping; write `key: value` lines, indented below it",
     ]
 
 

@@ -225,7 +225,7 @@ def test_secrets_of_a_document(read: Read, told: Told) -> None:
         "app.yaml:3:68: warning: secret `pin` has fewer than 3 characters and is not masked; use a longer one"
     ]
     assert document.secrets.mask("https://u:hunter2@h fallback 12") == "https://u:***@h *** 12"
-    assert "hunter2" not in repr(document.findings)
+    assert "hunter2" not in repr(document.findings) + repr(document) + repr(document.secrets)
 
 
 def test_no_message_shows_a_value(read: Read, told: Told) -> None:

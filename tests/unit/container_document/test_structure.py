@@ -32,13 +32,14 @@ TWICE = "is defined twice; rename or remove one; only a profile replaces a defin
         ("Values: {}", ["app.yaml:2:1: unknown section `Values`; did you mean `values`?"]),
         ("launcher: {}", ["app.yaml:2:1: unknown section `launcher`; did you mean `launchers`?"]),
         (
-            "beans: []\nprocessors: !new {}\nvalues: 3\nprofiles: x\ndefaults: []",
+            "beans: []\nprocessors: !new {}\nvalues: 3\nprofiles: x\ndefaults: []\nlaunchers: !new {}",
             [
                 f"app.yaml:2:8: `beans:` {MAPPING}",
                 f"app.yaml:3:13: `processors:` {MAPPING}",
                 f"app.yaml:4:9: `values:` {MAPPING}",
                 f"app.yaml:5:11: `profiles:` {MAPPING}",
                 f"app.yaml:6:11: `defaults:` {MAPPING}",
+                f"app.yaml:7:12: `launchers:` {MAPPING}",
             ],
         ),
         (
