@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Union
 
 from iocflow.container.annotations import Candidate, alternatives, fits, missing, shown
 from iocflow.container.coercion import Coercion, MisfitError, is_tagged, plain
@@ -87,11 +87,10 @@ class Checks:
         if id is None:
             return None
         self.roots.add(id)
-        wanted = expected if isinstance(expected, tuple) else (expected,)
-        candidate = self.candidate(id)
-        if any(self.fits(candidate, one) for one in wanted):
+        annotation: Any = Union[expected]  # noqa: UP007 - of one, or of a tuple
+        if self.fits(self.candidate(id), annotation):
             return id
-        self.misfit(id, " or ".join(map(shown, wanted)), what, node.place)
+        self.misfit(id, annotation, what, node.place)
         return None
 
     def unknown_keys(self, table: Table, known: Iterable[str], what: str) -> None:
@@ -200,15 +199,15 @@ class Checks:
         """Keep what a use of `id` wants of it; note it when the bean is another thing."""
         self.requirements.setdefault(id, []).append(Requirement(annotation, what, place))
         if not self.fits(self.candidate(id), annotation):
-            self.misfit(id, shown(annotation), what, place, annotation)
+            self.misfit(id, annotation, what, place)
 
-    def misfit(self, id: str, wanted: str, what: str, place: Place, annotation: Any = None) -> None:
+    def misfit(self, id: str, annotation: Any, what: str, place: Place) -> None:
         """Note that the bean `id` is not what stands at `place` should be."""
-        found = self.candidate(id).cls
+        found = self.candidate(id)
         by = "the override of " if id in self.overrides else ""
         self.findings.error(
             place,
-            f"{what} wants `{wanted}`, and {by}`{id}` is a `{shown(found)}`{missing(self.candidate(id), annotation)}",
+            f"{what} wants `{shown(annotation)}`, and {by}`{id}` is a `{shown(found.cls)}`{missing(found, annotation)}",
             "refer to a bean that fits",
             related=[(self.info(id).place, f"`{id}` is defined here")],
         )

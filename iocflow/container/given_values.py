@@ -77,7 +77,7 @@ class GivenValues:
         if not wanted:
             self._misfit(node, "a provider", annotation, what)
         elif not any(fits(self._checks.candidate(id), one) for one in wanted):
-            self._checks.misfit(id, shown(wanted[0]), f"the provider {what}", node.place, wanted[0])
+            self._checks.misfit(id, wanted[0], f"the provider {what}", node.place)
 
     def _new(self, node: Table, annotation: Any, what: str) -> Value:
         bean = self._inner(node)

@@ -23,13 +23,24 @@ def built() -> list[str]:
 
 
 @pytest.fixture
-def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., App]:
-    """Return a function that loads a container file of that text, of which `check` finds no mistake."""
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Return a function that writes a container file, with the format and package before its text."""
     monkeypatch.chdir(tmp_path)
 
-    def loaded(body: str, **options: Any) -> App:
+    def write(body: str) -> Path:
         path = Path("app.yaml")
         path.write_text(HEAD + dedent(body).lstrip("\n"), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def loaded(write: Callable[[str], Path]) -> Callable[..., App]:
+    """Return a function that loads a container file of that text, of which `check` finds no mistake."""
+
+    def loaded(body: str, **options: Any) -> App:
+        path = write(body)
         before = list(parts.BUILT)
         found = check(path, **options)
         assert not found.failed, found.rendered()

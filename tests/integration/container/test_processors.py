@@ -66,11 +66,7 @@ def run(app: App, processor: str = "p") -> Run[Order]:
     return app.processor(processor, Order).do_activities()
 
 
-def test_every_block(loaded: Loaded) -> None:
-    """Blocks nest in a sequence as the file shows them; each part has its name in the trail."""
-    app = loaded(
-        WORK
-        + """
+BLOCKS = """
       smtp: {class: .Smtp, args: {host: h}}
       ask: {class: .Decide}
     processors:
@@ -94,7 +90,11 @@ def test_every_block(loaded: Loaded) -> None:
               b: end
         finally: [.Note]
     """
-    )
+
+
+def test_every_block(loaded: Loaded) -> None:
+    """Blocks nest in a sequence as the file shows them; each part has its name in the trail."""
+    app = loaded(WORK + BLOCKS)
     with app:
         made = run(app).raise_for_error()
     assert trail(made) == [
