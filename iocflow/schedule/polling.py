@@ -167,7 +167,7 @@ class PollingLauncher(BaseLauncher):
 
     def _run(self, moment: datetime, progress: Progress) -> None:
         try:
-            if self._in_time(moment):
+            if not self._stopping and self._in_time(moment):
                 self._tick(moment, progress)
                 self._become(self._state)
         except Exception as error:
