@@ -74,18 +74,18 @@ class Registry:
                     self.providers[id]()
                 except Exception as error:
                     raise self.failed(id, self._place(id), error) from error
+                except BaseException:
+                    self.close()
+                    raise
 
     def failed(self, id: str, place: Place, error: Exception) -> BuildError:
-        """Close what was built; return the error about `id`, with a note of what could not be closed."""
+        """Close what was built; return the error about `id`, which tells also what could not be closed."""
         notes = [note for note in getattr(error, "__notes__", ()) if f"bean `{id}`" not in note]
-        text = f"`{id}` cannot be built: {type(error).__name__}: {error}"
-        failure = self._refusal(place, "; ".join((text, *notes)))
         try:
             self.close()
         except CloseError as others:
-            for other in others.exceptions:
-                failure.add_note(f"and {', '.join(other.__notes__)}: {type(other).__name__}: {other}")
-        return failure
+            notes += [f"and {', '.join(one.__notes__)}: {type(one).__name__}: {one}" for one in others.exceptions]
+        return self._refusal(place, "; ".join((f"`{id}` cannot be built: {type(error).__name__}: {error}", *notes)))
 
     def get(self, id: str) -> Any:
         """Return the bean or processor: the one there is, or a new one where it is a prototype."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from iocflow.container.annotations import shown
 from iocflow.container.checks import Checks
-from iocflow.container.description import Block, Constant, Inner, Process, Reference, Rule, Step
+from iocflow.container.description import Block, Constant, Inner, Process, Reference, Rule, Split, Step
 from iocflow.container.document import Document
 from iocflow.container.graph import all_steps, children
 from iocflow.error_handling import Decision, RetryingErrorHandler
@@ -21,14 +21,17 @@ def summary_of(document: Document, checks: Checks) -> Mapping[str, Any]:
     return {
         "file": document.path,
         "beans": len(checks.beans),
-        "processors": {id: _process(process) for id, process in checks.described.items()},
+        "processors": {id: _process(process, checks) for id, process in checks.described.items()},
         "launchers": _launchers(document.sections.get("launchers")),
     }
 
 
-def _process(process: Process) -> Mapping[str, Any]:
+def _process(process: Process, checks: Checks) -> Mapping[str, Any]:
     steps = children(process.shape)
-    rules = [*process.on_error, *(rule for step, _ in all_steps(steps) for rule in step.on_error)]
+    rules = [*process.on_error]
+    for step, _ in all_steps(steps):
+        bean = checks.defined.get(step.what.id) if isinstance(step.what, Reference) else None
+        rules += [*step.on_error, *(() if bean is None else bean.on_error)]
     return {
         "kind": process.kind,
         "context": None if process.context is None else shown(process.context),
@@ -41,7 +44,10 @@ def _process(process: Process) -> Mapping[str, Any]:
 def _step(step: Step) -> str:
     if not isinstance(step.what, Block):
         return step.name
-    return f"{step.name} [{', '.join(_step(one) for one in children(step.what.shape))}]"
+    shape = step.what.shape
+    named = shape.branches.items() if isinstance(shape, Split) else [("", one) for one in children(shape)]
+    parts = [f"{name}: {_step(one)}" if name else _step(one) for name, one in named]
+    return f"{step.name} [{', '.join(parts)}]"
 
 
 def _rule(rule: Rule) -> str:
