@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from datetime import datetime
 from typing import Any, NoReturn
@@ -36,7 +37,7 @@ def read_event(raw: bytes, *, source: str, id: str) -> Event:
         UnreadableEventError: It is no JSON, or a broken envelope.
     """
     try:
-        document: Any = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse)
+        document: Any = json.loads(raw.removeprefix(codecs.BOM_UTF8).decode(), parse_constant=_refuse)
     except UnicodeDecodeError as error:
         raise UnreadableEventError(f"not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
