@@ -42,6 +42,9 @@ class EventLauncher(BaseLauncher):
     the consumer too, since many sources want to hear it from the thread that received. It is told after the run: when
     the process dies in between, the event is brought again (at least once; the idempotency key is the same). While the
     source does not take an acknowledgement, nothing more is received.
+
+    A source in trouble is tried again after growing pauses, for ever; only one that can never be opened as it is
+    configured, or is another process's, ends the daemon, and that only when it was not open before.
     """
 
     def __init__(self, name: str, source: EventSource, processor: Launchable) -> None:
@@ -52,6 +55,7 @@ class EventLauncher(BaseLauncher):
         self._unsettled: deque[_Settlement] = deque()
         self._held: set[Delivery] = set()
         self._open = False
+        self._ever_open = False
         self._failures = 0
         self._stopping = False
         self._abandoning = False
@@ -111,7 +115,10 @@ class EventLauncher(BaseLauncher):
             try:
                 self._turn()
             except (ImpossibleSourceError, LockedError) as error:
-                self._give_up(error)
+                if self._ever_open:
+                    self._in_trouble(error)
+                else:
+                    self._give_up(error)
             except Exception as error:  # noqa: BLE001  # logged, counted, and shown as the launcher's trouble
                 self._in_trouble(error)
             else:
@@ -121,7 +128,7 @@ class EventLauncher(BaseLauncher):
         """Do one round: open, settle what has ended, receive what there is room for."""
         if not self._open and not self._stopping:
             self.source.open()
-            self._open = True
+            self._open = self._ever_open = True
         self._settle()
         if not self._stopping:
             self._become(LauncherState.RUNNING)

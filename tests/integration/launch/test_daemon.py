@@ -14,6 +14,7 @@ import pytest
 from iocflow.container import App, load
 from iocflow.context import ProcessContext
 from iocflow.events import MemorySource, on_event
+from iocflow.events import launcher as launching
 from iocflow.launch import DaemonSettings, ExitCode
 from iocflow.launch.daemon import Daemon
 from iocflow.launch.errors import LauncherError
@@ -208,7 +209,7 @@ def test_from_a_file(tmp_path: Path) -> None:
 iocflow: 1
 package: tests.integration.launch.parts
 beans: {{act: {{call: .act}}, finder: {{class: .Finder}}}}
-processors: {{p: {{context: .Ctx, sequence: [act]}}}}
+processors: {{p: {{context: .Ctx, sequence: [act], concurrency: 2}}}}
 launchers:
   polled: {{processor: p, every: 1h, poll: finder}}
   dropped: {{processor: p, source: "folder:{tmp_path}/in?interval=20ms&patience=50ms"}}
@@ -226,6 +227,7 @@ daemon: {{pool: 3, heartbeat: 50ms}}
         serving.wait_for(lambda: len(list((inbox / "failed").glob("*.reason.json"))) == 2)
         serving.wait_for((inbox / "done" / "good.json").exists)
         assert serving.daemon.snapshot().pool_size == 3
+        assert serving.daemon._host.pool.free("p") == 2
         assert serving.stop() is ExitCode.OK
         counts = {one.name: one.counts for one in serving.daemon.snapshot().launchers}
     assert (counts["polled"]["completed"], counts["dropped"]["completed"]) == (1, 1)
@@ -233,3 +235,26 @@ daemon: {{pool: 3, heartbeat: 50ms}}
     wrong = json.loads((inbox / "failed" / "wrong.json.reason.json").read_text())
     assert wrong["reason"].startswith("SeedError: ")
     assert wrong["processor"] == "p"
+
+
+def test_a_disk_that_fails_for_a_while(
+    serve: Callable[..., Serving], work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While done files cannot be moved nothing more is taken; when they can, all goes on and nothing runs twice."""
+    monkeypatch.setattr(launching, "PAUSES", (0.05,))
+    inbox = tmp_path / "in"
+    work.go.clear()
+    serving = serve(on_event(f"folder:{inbox}?interval=20ms", work.processor, name="x"))
+    serving.wait_for(lambda: serving.daemon.ready)
+    (inbox / "a.json").write_text("1")
+    serving.wait_for(lambda: work.seen == [1])
+    (inbox / "done").rename(tmp_path / "elsewhere")
+    (inbox / "done").write_text("in the way")
+    work.go.set()
+    serving.wait_for(lambda: serving.daemon.snapshot().launchers[0].counts["errors"] >= 3)
+    assert not serving.daemon.ready
+    (inbox / "b.json").write_text("2")
+    (inbox / "done").unlink()
+    (tmp_path / "elsewhere").rename(inbox / "done")
+    serving.wait_for(lambda: sorted(one.name for one in (inbox / "done").iterdir()) == ["a.json", "b.json"])
+    assert work.seen == [1, 2]
