@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import dataclasses
 import re
 import types
 import typing
@@ -12,9 +13,8 @@ from datetime import timedelta
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BeforeValidator, ConfigDict, PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import SchemaError
 
-from iocflow.container.annotations import UNKNOWN, Candidate, fits, is_protocol, members, unwrapped
+from iocflow.container.annotations import UNKNOWN, Candidate, alternatives, fits, is_protocol, members, unwrapped
 from iocflow.errors import IocflowError
 from iocflow.wiring import Listing, Node, Scalar, Table
 
@@ -23,6 +23,7 @@ __all__ = ["Coercion", "MisfitError", "duration", "is_tagged", "plain"]
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
 _TUPLE: Any = tuple
+_LIST: Any = list
 _STRICT = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 _AS_THEY_ARE: tuple[type, ...] = (str, int, float, bool)
 
@@ -39,6 +40,9 @@ class Misfit:
     def quotes_value(self) -> bool:
         """Whether the text comes from the class itself, so that it may hold the value."""
         return self.kind in ("value_error", "assertion_error")
+
+
+_INCOMPLETE = Misfit((), "incomplete", "write `!new {class: …, args: …}`: what its own annotations name is not there")
 
 
 class MisfitError(IocflowError):
@@ -91,11 +95,17 @@ class Coercion:
             return value
         adapter = self._adapter(annotation)
         if adapter is None:
+            if any(map(dataclasses.is_dataclass, alternatives(annotation))):
+                raise MisfitError((_INCOMPLETE,))
             return value
         try:
             return adapter.validate_python((value,))[0]
         except ValidationError as error:
             raise MisfitError(tuple(map(_misfit, error.errors(include_url=False, include_input=False)))) from error
+        except PydanticUserError as error:
+            raise MisfitError((_INCOMPLETE,)) from error
+        except Exception as error:  # a class that refuses a value may raise anything
+            raise MisfitError((Misfit((), "value_error", f"{type(error).__name__}: {error}"),)) from error
 
     def _adapter(self, annotation: Any) -> TypeAdapter[Any] | None:
         try:
@@ -111,7 +121,7 @@ def _compiled(annotation: Any) -> TypeAdapter[Any] | None:
     """Return the adapter of a tuple of one: a dataclass in it takes the tuple's configuration, alone it refuses any."""
     try:
         return TypeAdapter(_TUPLE[_understood(annotation)], config=_STRICT)
-    except (PydanticUserError, SchemaError, NameError, TypeError):
+    except Exception:  # noqa: BLE001 - a class may bring a schema of its own, and that may raise anything
         return None  # nothing that pydantic could compare a value with: it is taken as it is
 
 
@@ -130,11 +140,14 @@ def _understood(annotation: Any) -> Any:
         return Annotated[Any, BeforeValidator(_structural(annotation))]
     origin, args = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
-        return Union[tuple(map(_understood, args))]  # noqa: UP007
+        text = str in args  # beside which a duration stays what it is
+        return Union[tuple(one if text and one is float else _understood(one) for one in args)]  # noqa: UP007
     if origin is Annotated:
         return Annotated[(_understood(args[0]), *args[1:])]
     if isinstance(annotation, typing.NewType) or hasattr(annotation, "__value__"):
         return _understood(unwrapped(annotation))
+    if origin is collections.abc.Iterable and args:
+        return _understood(_LIST[args])  # pydantic would give an iterator, which can be read once
     if origin in _CONTAINERS and args and origin is not collections.abc.Callable:
         return origin[tuple(one if one is ... or isinstance(one, TypeVar) else _understood(one) for one in args)]
     return annotation
@@ -147,7 +160,6 @@ _CONTAINERS: tuple[Any, ...] = (
     set,
     frozenset,
     collections.abc.Sequence,
-    collections.abc.Iterable,
     collections.abc.Collection,
     collections.abc.Mapping,
     collections.abc.MutableMapping,

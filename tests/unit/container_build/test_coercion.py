@@ -1,0 +1,142 @@
+"""Values as annotations want them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NewType, TypeVar
+
+import pytest
+from pydantic import BaseModel, Field
+
+from iocflow.container.annotations import UNKNOWN
+from iocflow.container.coercion import Coercion, MisfitError
+from tests.unit.container_build import parts
+
+if TYPE_CHECKING:
+    from nowhere import Missing  # type: ignore[import-not-found]
+
+T = TypeVar("T")
+Seconds = NewType("Seconds", float)
+
+
+class Colour(enum.Enum):
+    """An enum."""
+
+    RED = "red"
+
+
+class Model(BaseModel):
+    """A model of pydantic."""
+
+    a: int = 0
+
+
+@dataclass
+class Tree:
+    """A recursive data class."""
+
+    kids: list[Tree]
+
+
+@dataclass
+class Incomplete:
+    """Cannot be understood at run time."""
+
+    a: Missing
+
+
+@dataclass
+class WithProtocol:
+    """Has a part that no data can be."""
+
+    sender: parts.Sender
+
+
+@dataclass
+class Picky:
+    """Refuses values in its own way."""
+
+    a: int
+
+    def __post_init__(self) -> None:
+        if self.a > 3:
+            raise KeyError(self.a)
+
+
+class OwnSchema:
+    """Brings a schema of its own that does not work."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        raise RuntimeError("no schema")
+
+
+@pytest.mark.parametrize(
+    ("value", "annotation", "expected"),
+    [
+        ("25", int, 25),
+        ("x", UNKNOWN, "x"),
+        (3, Any, 3),
+        ("true", bool, True),
+        ("500ms", float, 0.5),
+        ("1.5h", float | None, 5400.0),
+        ("1d", timedelta, timedelta(days=1)),
+        (90, timedelta, timedelta(seconds=90)),
+        (["5s", 3], list[float], [5.0, 3.0]),
+        ({"a": ["2m"]}, Mapping[str, Sequence[float]], {"a": [120.0]}),
+        ("30s", str, "30s"),
+        ("30s", float | str, "30s"),
+        ("2s", Seconds, 2.0),
+        ("2s", Annotated[float, Field(gt=1)], 2.0),
+        ("30.28", Decimal, Decimal("30.28")),
+        ("var/x", Path, Path("var/x")),
+        ("2027-01-01", date, date(2027, 1, 1)),
+        ("red", Colour, Colour.RED),
+        ("a", Literal["a", "b"], "a"),
+        (["1"], tuple[int, ...], (1,)),
+        (["1", "x"], set[str], {"1", "x"}),
+        (None, parts.Sender | None, None),
+        ({"a": "3"}, Model, Model(a=3)),
+        ({"kids": [{"kids": []}]}, Tree, Tree([Tree([])])),
+        ([1], Iterable[T], [1]),
+        ("anything", OwnSchema, "anything"),
+        ([1], Annotated[list[int], [1]], [1]),
+    ],
+)
+def test_coerce(value: Any, annotation: Any, expected: Any) -> None:
+    """Values become what the annotation says, by pydantic's lax rules, with durations as seconds or timedelta."""
+    assert Coercion().coerce(value, annotation) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "annotation", "path", "why"),
+    [
+        ("x", int, (), "input should be a valid integer, unable to parse string as an integer"),
+        ("30s", int, (), "input should be a valid integer, unable to parse string as an integer"),
+        (3, str, (), "input should be a valid string"),
+        ([1, "x"], list[int], (1,), "input should be a valid integer, unable to parse string as an integer"),
+        ({"street": "s", "nr": 1}, parts.Address, ("nr",), "unexpected keyword argument"),
+        ({}, parts.Address, ("street",), "field required"),
+        ("smtp", parts.Sender, (), "it needs send"),
+        ("smtp", parts.Smtp, (), "input should be an instance of Smtp"),
+        ("x", Callable[[int], str], (), "input should be callable"),
+        ({"a": 4}, Picky, (), "KeyError: 4"),
+        ({"a": 1}, Incomplete, (), "write `!new {class: …, args: …}`: what its own annotations name is not there"),
+        (
+            {"sender": 1},
+            WithProtocol,
+            (),
+            "write `!new {class: …, args: …}`: what its own annotations name is not there",
+        ),
+    ],
+)
+def test_misfits(value: Any, annotation: Any, path: tuple[str | int, ...], why: str) -> None:
+    """What does not fit is told with the part that does not, whatever the class raises."""
+    with pytest.raises(MisfitError) as refused:
+        Coercion().coerce(value, annotation)
+    assert [(one.path, one.why) for one in refused.value.misfits] == [(path, why)]
