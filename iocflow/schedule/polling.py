@@ -199,8 +199,7 @@ class PollingLauncher(BaseLauncher):
 
     def _tick(self, moment: datetime, progress: Progress) -> None:
         if self._poller is None:
-            key = f"{self.name}@{moment.isoformat()}"
-            self._host.perform(Launch(self.processor, self.name, scheduled_for=moment, idempotency_key=key), progress)
+            self._host.perform(self._launch(moment, None, f"{self.name}@{moment.isoformat()}"), progress)
             return
         found = 0
         with ExitStack() as closing:
@@ -211,10 +210,20 @@ class PollingLauncher(BaseLauncher):
                 if self._stopping:
                     break
                 found += 1
-                self._host.perform(Launch(self.processor, self.name, seed, scheduled_for=moment), progress)
+                self._host.perform(self._launch(moment, seed), progress)
         if not found:
             self.counters.add(Count.NOTHING_FOUND)
             logger.debug("launcher %s: nothing found", self.name, extra={"launcher": self.name})
+
+    def _launch(self, moment: datetime, seed: object, key: str = "") -> Launch:
+        return Launch(
+            self.processor,
+            self.name,
+            seed,
+            scheduled_for=moment,
+            idempotency_key=key,
+            overlap=self._options.overlap,
+        )
 
     def _count(self, count: Count, message: str, *args: object, number: int = 1) -> None:
         self.counters.add(count, number)
