@@ -146,8 +146,8 @@ def _understood(annotation: Any) -> Any:
         return Annotated[(_understood(args[0]), *args[1:])]
     if isinstance(annotation, typing.NewType) or hasattr(annotation, "__value__"):
         return _understood(unwrapped(annotation))
-    if origin is collections.abc.Iterable and args:
-        return _understood(_LIST[args])  # pydantic would give an iterator, which can be read once
+    if (origin or annotation) is collections.abc.Iterable:
+        return _understood(_LIST[args]) if args else list  # pydantic would give an iterator, which can be read once
     if origin in _CONTAINERS and args and origin is not collections.abc.Callable:
         return origin[tuple(one if one is ... or isinstance(one, TypeVar) else _understood(one) for one in args)]
     return annotation

@@ -104,6 +104,7 @@ class OwnSchema:
         ({"a": "3"}, Model, Model(a=3)),
         ({"kids": [{"kids": []}]}, Tree, Tree([Tree([])])),
         ([1], Iterable[T], [1]),
+        ([1], Iterable, [1]),
         ("anything", OwnSchema, "anything"),
         ([1], Annotated[list[int], [1]], [1]),
     ],
