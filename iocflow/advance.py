@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Literal, cast
 
 from iocflow.errors import ErrorRecord, StepLimitError, UnknownActivityError, record_of
-from iocflow.plan import Command, End, Frame, Mode, Plan, Position, ProcessorPlan, Reply, StepPlan, steps_of
+from iocflow.plan import Command, End, Ended, Frame, Mode, Plan, Position, ProcessorPlan, Reply, StepPlan, steps_of
 
 __all__ = ["advance", "start"]
 
@@ -48,13 +48,8 @@ def _command(plan: Plan, position: Position) -> Command:
     bind = [(one["p"], one["i"]) for one in position["stack"] if one.get("fresh")]
     path = frame["path"].rstrip("/")
     if state == "fork":
-        return {
-            "do": "fork",
-            "p": frame["p"],
-            "path": path,
-            "bind": bind,
-            "children": _children(plan, frame, processor),
-        }
+        children = _children(plan, position["stack"])
+        return {"do": "fork", "p": frame["p"], "path": path, "bind": bind, "children": children}
     mode = cast(Mode, state)
     command: Command = {"do": "run", "mode": mode, "p": frame["p"], "path": path, "attempt": frame["n"], "bind": bind}
     if state == "join":
@@ -69,19 +64,25 @@ def _command(plan: Plan, position: Position) -> Command:
         command["own"] = command["step"]["handlers"] if "step" in command else []
         command["default"], command["error"] = processor["handlers"], frame["error"]
     if state == "execute":
-        numbers = (f"{one['seq']}.{one['i']}" if "i" in one else str(one["seq"]) for one in position["stack"])
-        command["key"] = f"{command['path']}#{'.'.join(numbers)}"
+        command["key"] = f"{command['path']}#{_numbers(position['stack'])}"
         if processor["kind"] == "choice" and "closing" not in frame:
             command["names"] = [*processor["routes"], "end"]
     return command
 
 
-def _children(plan: Plan, frame: Frame, processor: ProcessorPlan) -> list[Position]:
+def _numbers(stack: list[Frame]) -> str:
+    """Return what tells this step from all others of the run; it is the same for each of its attempts."""
+    return stack[0].get("within", "") + ".".join(str(frame["seq"]) for frame in stack)
+
+
+def _children(plan: Plan, stack: list[Frame]) -> list[Position]:
     """Return the positions of a split's branches, or of a parallel for-each's items."""
+    frame, within = stack[-1], f"{_numbers(stack)}."
+    processor = plan["p"][frame["p"]]
     split = processor["kind"] == "split"
     children = []
     for i in range(len(processor["steps"]) if split else frame["count"]):
-        root: Frame = {"p": frame["p"], "path": frame["path"], "solo": True, "seq": i, "used": 0, "i": i}
+        root: Frame = {"p": frame["p"], "path": frame["path"], "solo": True, "seq": i, "used": 0, "within": within}
         child: Position = {"stack": [root], "ended": [], "end": None, "unwind": ""}
         _Move(plan, child).begin(root, i if split else 0)
         children.append(child)
@@ -122,11 +123,11 @@ class _Move:
             frame["ends"] = reply["ends"]
             every = all(end["outcome"] == "FAILED" for end in reply["ends"])
             if every and self.of(frame)["kind"] == "split":
-                self.joined(frame)
+                self.joined(frame, stop=False)
             else:
                 frame["state"] = "join"
         else:
-            self.joined(frame)
+            self.joined(frame, stop=reply.get("stop", False))
 
     def unwind(self, frame: Frame, outcome: str) -> None:
         """Give up what is under way, and end with `outcome` after every `finally` from here outwards."""
@@ -177,7 +178,7 @@ class _Move:
             return
         below = self.stack[-1]
         if self.position["unwind"]:
-            self.close(below, self.position["unwind"], end["error"])
+            self.close(below, end["outcome"], end["error"], raises=end["raises"])
         elif end["outcome"] == "FAILED" and end["error"] is not None:
             self.step_failed(below, end["error"])
         else:
@@ -205,7 +206,7 @@ class _Move:
         """Begin the step at index `at`."""
         if "solo" not in frame:
             frame["seq"] += 1
-        frame |= {"at": at, "n": 0, "asked": False}
+        frame |= {"at": at, "n": 0, "asked": False, "last": None}
         frame.pop("error", None)
         self.attempt(frame)
 
@@ -264,7 +265,8 @@ class _Move:
             self.attempt(frame)
         elif decision in ("continue", "stop"):
             frame["asked"] = frame["asked"] or decision == "stop"
-            frame["last"] = None
+            self.step_done(frame, "HANDLED", {})
+        elif decision == "goto" and frame["asked"] and "closing" not in frame:
             self.step_done(frame, "HANDLED", {})
         elif decision == "goto":
             self.go_to(frame, reply["goto"] or "")
@@ -323,6 +325,7 @@ class _Move:
         """Take a step's failure as final: for the frame, for this item of a for-each, or for this part of `finally`."""
         if row:
             self.row(frame, "FAILED", error)
+            error = {**error, "logged": True}  # engines log the error of a FAILED row, unless it was logged before
         if "closing" in frame:
             end = frame["closing"]
             if end["error"] is None:
@@ -333,10 +336,8 @@ class _Move:
             self.follow(frame)
         elif self.of(frame)["kind"] == "each" and "solo" not in frame:
             frame["lost"] = [*frame["lost"], frame["i"]]
-            frame["ends"] = [
-                *frame.get("ends", []),
-                {"outcome": "FAILED", "error": error, "raises": raises, "last": None},
-            ]
+            end = {"outcome": "FAILED", "error": error, "raises": raises, "last": None}
+            frame["ends"] = [*frame.get("ends", []), end]
             if len(frame["lost"]) <= self.allowed(frame):
                 self.collect(frame)
             else:
@@ -349,16 +350,9 @@ class _Move:
         self, frame: Frame, outcome: Literal["DONE", "HANDLED", "STOPPED", "FAILED"], error: ErrorRecord | None = None
     ) -> None:
         """Add a row to the trail for the current step."""
-        path = frame["path"] + self.step(frame)["name"]
-        self.position["ended"].append(
-            {
-                "path": path,
-                "outcome": outcome,
-                "attempts": frame["n"],
-                "error": error or frame.get("error"),
-                "result": frame.get("last"),
-            }
-        )
+        path, error = frame["path"] + self.step(frame)["name"], error or frame.get("error")
+        row = Ended(path=path, outcome=outcome, attempts=frame["n"], error=error, result=frame["last"])
+        self.position["ended"].append(row)
 
     # Items and branches.
 
@@ -385,15 +379,15 @@ class _Move:
         else:
             self.next_item(frame)
 
-    def joined(self, frame: Frame) -> None:
-        """End a split, or a parallel for-each, after the join."""
+    def joined(self, frame: Frame, *, stop: bool) -> None:
+        """End a split, or a parallel for-each, after the join, which may have asked to stop."""
         failed = [end for end in frame["ends"] if end["outcome"] == "FAILED"]
         if len(failed) > self.allowed(frame):
             errors = [end["error"] for end in failed if end["error"] is not None]
             raises = any(end["raises"] for end in failed)
             self.close(frame, "FAILED", self.group(frame, errors), raises=raises)
         else:
-            stopped = any(end["outcome"] == "STOPPED" for end in frame["ends"])
+            stopped = stop or any(end["outcome"] == "STOPPED" for end in frame["ends"])
             self.close(frame, "STOPPED" if stopped else "COMPLETED")
 
     def allowed(self, frame: Frame) -> int:

@@ -18,7 +18,7 @@ from iocflow.errors import ErrorRecord, JoinConflictError, UnsetError
 # What belongs to one run alone.
 _NEVER_JOINED = frozenset({"stopped", "stop_reason"})
 
-__all__ = ["Lender", "ProcessContext", "StepInfo", "changes", "fields_of", "merge"]
+__all__ = ["Lender", "ProcessContext", "StepInfo", "changes", "fields_of", "merge", "succeed"]
 
 
 class StepInfo:
@@ -166,6 +166,14 @@ class ProcessContext:
     def __getstate__(self) -> object:
         """Return the fields alone: what the engine lends is neither copied nor stored."""
         return None, fields_of(self)
+
+
+def succeed(old: ProcessContext, new: ProcessContext) -> None:
+    """Let `new` take the place of `old` in a run: what was asked on `old` counts."""
+    new._lender = old._lender
+    new._asked = {**(old._asked or {}), **(new._asked or {})} or None
+    if old._asked and old.stopped and not new.stopped:
+        new.stopped, new.stop_reason = True, old.stop_reason
 
 
 def fields_of(context: ProcessContext) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from threading import TIMEOUT_MAX
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from iocflow.errors import RecordedError, qualified
+from iocflow.errors import RecordedError, qualified, text_of
 
 __all__ = [
     "CONTINUE",
@@ -40,6 +41,11 @@ class Decision:
     kind: Literal["continue", "retry", "stop", "fail", "pass", "goto"]
     delay: float = 0.0
     activity: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a delay that nobody can sleep for."""
+        if not 0 <= self.delay <= TIMEOUT_MAX:
+            raise ValueError(f"a delay is a number of seconds, not {self.delay}")
 
 
 CONTINUE = Decision("continue")
@@ -121,7 +127,8 @@ class LoggingErrorHandler(ErrorHandler):
         """Log and return PASS."""
         step = context.step
         if step.failure is None or not step.failure["logged"]:
-            self._logger.log(self._level, "%s failed: %s", step.activity or "activity", error, exc_info=error)
+            text = "%s failed: %s"
+            self._logger.log(self._level, text, step.activity or "activity", text_of(error), exc_info=error)
             if step.failure is not None:
                 step.failure["logged"] = True
         return PASS
@@ -150,7 +157,8 @@ class RetryingErrorHandler(ErrorHandler):
             max_delay: No delay is longer.
             jitter: Up to this share of the delay is taken off at random (1.0 is "full jitter").
         """
-        if attempts < 1 or delay < 0 or growth < 0 or max_delay < 0 or not 0 <= jitter <= 1:
+        delays = 0 <= delay <= TIMEOUT_MAX and 0 <= max_delay <= TIMEOUT_MAX and growth >= 0
+        if attempts < 1 or not delays or not 0 <= jitter <= 1:
             raise ValueError("attempts must be at least 1, delays and growth not negative, jitter between 0 and 1")
         self.attempts, self.delay, self.growth, self.max_delay, self.jitter = attempts, delay, growth, max_delay, jitter
 
@@ -159,8 +167,10 @@ class RetryingErrorHandler(ErrorHandler):
         attempt = context.step.attempt
         if attempt >= self.attempts:
             return PASS
-        # Beyond 2 ** 64 every sensible delay has met max_delay; a larger exponent would overflow.
-        delay = min(self.max_delay, self.delay * self.growth ** min(attempt - 1, 64))
+        try:
+            delay = min(self.max_delay, self.delay * float(self.growth) ** (attempt - 1))
+        except OverflowError:
+            delay = self.max_delay if self.delay else 0.0
         return Retry(delay * (1 - self.jitter * random.random()))
 
 
@@ -184,9 +194,9 @@ class OnError(ErrorHandler):
         return self.then.handle_error(context, error) if self._matches(error) else PASS
 
     def _matches(self, error: BaseException) -> bool:
-        if isinstance(error, BaseExceptionGroup) and qualified(type(error)) not in self.types:
-            return all(map(self._matches, error.exceptions))
-        return not set(self.types).isdisjoint(class_names(error))
+        if not set(self.types).isdisjoint(class_names(error)):
+            return True
+        return isinstance(error, BaseExceptionGroup) and all(map(self._matches, error.exceptions))
 
 
 def class_names(error: BaseException) -> tuple[str, ...]:

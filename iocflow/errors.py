@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from typing import TypedDict
 
 __all__ = [
@@ -9,6 +11,7 @@ __all__ = [
     "ErrorRecord",
     "IocflowError",
     "JoinConflictError",
+    "LiveErrors",
     "RecordedError",
     "SeedError",
     "StepLimitError",
@@ -17,6 +20,7 @@ __all__ = [
     "UnsupportedActivityError",
     "qualified",
     "record_of",
+    "text_of",
 ]
 
 
@@ -97,7 +101,63 @@ class RecordedError(IocflowError):
 
     def __init__(self, record: ErrorRecord) -> None:
         """Take the parts of `record`."""
-        super().__init__(record["message"])
+        super().__init__(record)
         self.type = record["type"]
         self.names = tuple(record["names"])
         self.cause = record["cause"]
+
+    def __str__(self) -> str:
+        """Return the message of the original."""
+        return str(self.args[0]["message"])
+
+
+def text_of(error: BaseException) -> str:
+    """Return the message of `error`; its class may compute it, and fail at that."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever it is, the failure that is to be told of is `error`
+        return f"<{type(error).__name__}, whose text cannot be made>"
+
+
+class LiveErrors:
+    """The exceptions of one run, kept alive, and their records: from one to the other and back, in all its threads."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        # Records are stored, and read by other processes: the numbers of two must not be the same.
+        self._refs = itertools.count(time.time_ns())
+        self._live: dict[object, Exception] = {}
+
+    def record(self, error: Exception) -> ErrorRecord:
+        """Return `error` as plain data, and keep it."""
+        cause, parts = error.__cause__, error.exceptions if isinstance(error, ExceptionGroup) else ()
+        record = record_of(type(error), text_of(error), ref=next(self._refs))
+        record["cause"] = "" if cause is None else f"{qualified(type(cause))}: {text_of(cause)}"
+        record["errors"] = [self.record(part) for part in parts]
+        if isinstance(error, RecordedError):
+            record |= {"type": error.type, "names": list(error.names), "cause": error.cause}
+        self._live[record["ref"]] = error
+        return record
+
+    def live(self, record: ErrorRecord) -> Exception:
+        """Return the exception that `record` stands for, with its notes: the original, or what stands in for it."""
+        error = self._live.get(record["ref"])
+        if error is None:
+            parts = [self.live(part) for part in record["errors"]]
+            key = (record["type"], record["message"], *map(id, parts))
+            error = self._live.setdefault(key, _made(record, parts))
+        had = getattr(error, "__notes__", [])
+        new = [note for note in record["notes"] if note not in had]
+        if new:
+            object.__setattr__(error, "__notes__", [*had, *new])  # the class may refuse attributes
+        return error
+
+
+def _made(record: ErrorRecord, parts: list[Exception]) -> Exception:
+    """Return an exception for what `advance` found, or for what was raised elsewhere."""
+    if parts:
+        return ExceptionGroup(record["message"], parts)
+    for cls in (StepLimitError, UnknownActivityError):
+        if record["type"] == qualified(cls):
+            return cls(record["message"])
+    return RecordedError(record)

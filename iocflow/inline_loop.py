@@ -13,22 +13,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-import iocflow.errors as errors_module
 from iocflow.activity import Activity
 from iocflow.advance import advance
 from iocflow.async_runner import AsyncRunner
-from iocflow.context import Asked, ProcessContext, StepInfo, fields_of
-from iocflow.error_handling import PASS, Decision, HandlesErrors, class_names
-from iocflow.errors import ErrorRecord, RecordedError, UnknownActivityError, qualified, record_of
+from iocflow.context import Asked, ProcessContext, StepInfo, fields_of, succeed
+from iocflow.error_handling import Decision, HandlesErrors
+from iocflow.errors import ErrorRecord, LiveErrors, UnknownActivityError
 from iocflow.hooks import Interceptor, RunObserver
 from iocflow.plan import Command, End, Plan, Position, Reply, steps_of
 from iocflow.run import (
+    Current,
     RunEvent,
     Step,
     StepFailed,
     StepFinished,
     StepOutcome,
     StepStarted,
+    current,
     current_of_thread,
 )
 
@@ -73,18 +74,15 @@ class Parts:
 class InlineLoop:
     """Drives one thread of control; a branch or parallel item gets a loop of its own."""
 
-    def __init__(
-        self, plan: Plan, parts: Parts, runner: Callable[[], AsyncRunner], context: Any, info: StepInfo, key: str
-    ) -> None:
+    def __init__(self, plan: Plan, parts: Parts, runner: AsyncRunner, context: Any, info: StepInfo, key: str) -> None:
         """Take what a run needs; `info` names the run, `key` begins every idempotency key."""
         self.plan, self.parts, self.runner, self.context = plan, parts, runner, context
         self.info, self._key, self.idle = info, key, False
         self.rows: list[Step] = []
         self.began: dict[str, float] = {}
-        self._outer_deadline: float | None = None
-        self._deadlines: dict[tuple[str, int, int], float] = {}
-        self._live: dict[int, Exception] = {}
-        self._refs = itertools.count()
+        self.errors = LiveErrors()
+        self.deadline: float | None = None
+        self._deadlines: dict[str, tuple[tuple[int, ...], float]] = {}
         self._forking = threading.Lock()
         self._logger = logging.getLogger("iocflow")
         self.seed: Any = None
@@ -95,11 +93,16 @@ class InlineLoop:
 
     def drive(self, position: Position, reply: Reply | None = None) -> End:
         """Go on from `position`, with the reply to its command if that was run already, to the end."""
-        outer, self.context._lender = self.context._lender, self
+        outer = self.context._lender
+        self.context._asked, self.context._lender = None, self
         current_of_thread().lender = self
+        command: Command = {}
         try:
             while True:
+                tried = command
                 command, position = advance(self.plan, position, reply)
+                if reply and "error" in reply and not self._asks_about(command, tried):
+                    self._failed_attempt(tried, self.errors.live(reply["error"]), "fail")
                 for row in position["ended"]:
                     self._record(row["path"], row["outcome"], row["attempts"], row["error"], row["result"])
                 if command["do"] == "end":
@@ -109,41 +112,10 @@ class InlineLoop:
             # Loop and context would keep each other alive until the garbage collector comes by.
             self.context._lender = outer
 
-    def failed(self, error: Exception) -> ErrorRecord:
-        """Return `error` as plain data, and keep it alive for handlers and the run."""
-        cause = error.__cause__
-        record = record_of(
-            type(error), str(error), f"{qualified(type(cause))}: {cause}" if cause else "", next(self._refs)
-        )
-        if isinstance(error, RecordedError):
-            record["type"], record["names"] = error.type, list(class_names(error))
-        self._live[record["ref"]] = error
-        return record
-
-    def live(self, record: ErrorRecord) -> Exception:
-        """Return the exception that `record` stands for, with its notes."""
-        if record["ref"] < 0:
-            error: Exception
-            name = record["type"].rpartition(".")[2]
-            if record["errors"]:
-                error = ExceptionGroup(record["message"], [self.live(part) for part in record["errors"]])
-            elif record["type"].startswith("iocflow.errors."):
-                error = getattr(errors_module, name)(record["message"])
-            else:
-                error = RecordedError(record)
-            record["ref"] = next(self._refs)
-            self._live[record["ref"]] = error
-        error = self._live[record["ref"]]
-        for note in record["notes"]:
-            if note not in getattr(error, "__notes__", ()):
-                error.add_note(note)
-        return error
-
     def log_once(self, record: ErrorRecord, level: int, text: str, *args: object) -> None:
         """Log a failure that is not in the log yet."""
         if not record["logged"]:
-            self._logger.log(level, text, *args, exc_info=self.live(record))
-            record["logged"] = True
+            self._logger.log(level, text, *args, exc_info=self.errors.live(record))
 
     # Commands.
 
@@ -152,20 +124,22 @@ class InlineLoop:
             time.sleep(command["delay"])
             return {}
         try:
+            deadline = self._deadline(position)
             for processor, item in command["bind"]:
                 self.parts.composites[processor].bind(self.context, item)
             if command["do"] == "fork":
-                return self._fork(command, self._deadline(position))
-            return self._modes[command["mode"]](self, command, position)
+                return self._fork(command, deadline)
+            if command["mode"] in ("execute", "handle"):
+                self._lend(command, deadline)
+            return self._modes[command["mode"]](self, command)
         except Exception as error:  # noqa: BLE001 - whatever user code raises is the reply
-            return {"error": self.failed(error), "stop": take_asked(self.context).get("stop", False)}
+            return {"error": self.errors.record(error), "stop": self.stops(self.context)}
 
-    def _seed(self, _command: Command, _position: Position) -> Reply:
+    def _seed(self, _command: Command) -> Reply:
         self.context.set_seed_data(self.seed)
-        return {"stop": self._stops(take_asked(self.context))}
+        return {"stop": self.stops(self.context)}
 
-    def _execute(self, command: Command, position: Position) -> Reply:
-        self._lend(command, position)
+    def _execute(self, command: Command) -> Reply:
         activity = self.parts.activities[command["step"]["ref"]]
         context = self.context
         if self.parts.observers:
@@ -176,44 +150,36 @@ class InlineLoop:
 
         for interceptor in reversed(self.parts.interceptors):
             proceed = _wrapped(interceptor, self.info, context, proceed)
-        result = proceed()
-        asked = take_asked(context)
-        if isinstance(result, ProcessContext) and result is not context:
-            asked = {**asked, **take_asked(result)}
-            result._lender, self.context = self, result
-        goto = asked.get("next")
+        # Once more, because an interceptor may have put something in the place of the result.
+        result = settle(activity, proceed(), self.runner, self.info.remaining())
+        if isinstance(result, ProcessContext):
+            self._go_on_with(result)
+        goto = self.context.next_activity
         if goto and "names" in command and goto not in command["names"]:
             known = ", ".join(command["names"])
             raise UnknownActivityError(f"next_activity is {goto!r}, which is no activity here (known: {known})")
         named = result if isinstance(result, str) else None
-        return {"next": named, "goto": goto, "stop": self._stops(asked)}
+        return {"next": named, "goto": goto, "stop": self.stops(self.context)}
 
-    def _handle(self, command: Command, position: Position) -> Reply:
-        self._lend(command, position)
-        record = command["error"]
-        error, context = self.live(record), self.context
-        self.info.failure = record
+    def _handle(self, command: Command) -> Reply:
+        record: ErrorRecord = {**command["error"]}
+        error, self.info.failure = self.errors.live(record), record
         try:
             decision = self._decide(command, error)
-        except Exception as raised:
-            if raised is not error and raised.__cause__ is None:
-                raised.__cause__ = error
+        except Exception as raised:  # noqa: BLE001 - the handler's error takes the place of the activity's
             self._failed_attempt(command, error, "raise")
-            raise
+            _blame(raised, error)
+            again = self.errors.record(raised)
+            again["logged"] = raised is error and record["logged"]
+            return {"error": again, "stop": self.stops(self.context)}
         finally:
             self.info.failure = None
         level = logging.ERROR if decision.kind == "fail" else logging.WARNING
         self.log_once(record, level, "%s failed, decided: %s", command["path"] or command["p"], decision.kind)
         self._failed_attempt(command, error, decision.kind)
-        stop = self._stops(take_asked(context))
-        logged = record["logged"]
-        return {
-            "decision": decision.kind,
-            "delay": decision.delay,
-            "goto": decision.activity,
-            "logged": logged,
-            "stop": stop,
-        }
+        stop = self.stops(self.context)
+        answer: Reply = {"decision": decision.kind, "delay": decision.delay, "goto": decision.activity}
+        return {**answer, "logged": True, "stop": stop}
 
     def _decide(self, command: Command, error: Exception) -> Decision:
         for chain, none in ((command["own"], Decision("continue")), (command["default"], Decision("fail"))):
@@ -224,24 +190,30 @@ class InlineLoop:
                     return none
                 if not isinstance(decision, Decision):
                     raise TypeError(f"handler {id} returned {decision!r}: a Decision or None is wanted")
-                if decision != PASS:
+                if decision.kind != "pass":
                     return decision
         return Decision("fail")
 
-    def _items(self, command: Command, _position: Position) -> Reply:
+    def _items(self, command: Command) -> Reply:
         return {"count": self.parts.composites[command["p"]].count(self.context)}
 
-    def _collect(self, command: Command, _position: Position) -> Reply:
+    def _collect(self, command: Command) -> Reply:
         composite = self.parts.composites[command["p"]]
         composite.collect(self.context, command["item"], lost=bool(command["failed"]))
         return {}
 
-    def _join(self, command: Command, _position: Position) -> Reply:
+    def _join(self, command: Command) -> Reply:
         composite = self.parts.composites[command["p"]]
         joined = composite.join(self.context, self._kept, command["failed"])
-        if isinstance(joined, ProcessContext):
-            joined._lender, self.context = self, joined
-        return {}
+        if joined is not None:
+            self._go_on_with(joined)
+        return {"stop": self.stops(self.context)}
+
+    def _go_on_with(self, context: Any) -> None:
+        """Make `context` the run's from now on."""
+        if context is not self.context:
+            succeed(self.context, context)
+            self.context = context
 
     _modes = {  # noqa: RUF012 - a table of methods
         "seed": _seed,
@@ -263,7 +235,7 @@ class InlineLoop:
                 with self._forking:
                     context = composite.fork_for(self.context, i)
             except Exception as error:  # noqa: BLE001 - a context that cannot be forked fails its branch
-                return End(outcome="FAILED", error=self.failed(error), raises=True, last=None)
+                return End(outcome="FAILED", error=self.errors.record(error), raises=True, last=None)
             before = fields_of(context)
             loop = self._child(context, deadline)
             end = loop.drive(children[i])
@@ -282,7 +254,7 @@ class InlineLoop:
         """Return the loop of a branch; it shares the live errors, so that their records stay good here."""
         info = StepInfo(self.info.run_id, self.info.processor, self.info.scheduled_for)
         loop = InlineLoop(self.plan, self.parts, self.runner, context, info, self._key)
-        loop._live, loop._refs, loop._outer_deadline = self._live, self._refs, deadline
+        loop.errors, loop.deadline = self.errors, deadline
         return loop
 
     # What the run leaves.
@@ -291,38 +263,40 @@ class InlineLoop:
     def _ids(self) -> tuple[str, str]:
         return self.info.run_id, self.info.processor
 
-    def _stops(self, asked: Asked) -> bool:
+    def stops(self, context: ProcessContext) -> bool:
+        """Clear what was asked on `context`, and return whether it was to stop."""
+        asked = take_asked(context)
         self.idle = self.idle or asked.get("idle", False)
         return asked.get("stop", False)
 
-    def _lend(self, command: Command, position: Position) -> None:
+    def _lend(self, command: Command, deadline: float | None) -> None:
         """Bring `context.step` up to date: a new one for a new step, so that its memo lives as long as the step."""
         info, path, key = self.info, command["path"], command.get("key")
         if info.activity != path or (key is not None and info.idempotency_key != f"{self._key}/{key}"):
             info = self.info = StepInfo(info.run_id, info.processor, info.scheduled_for)
             info.activity, info.idempotency_key = path, f"{self._key}/{key}" if key else ""
-        info.attempt = command["attempt"]
-        if command["mode"] == "execute":
-            info.deadline = self._deadline(position)
+        info.attempt, info.deadline = command["attempt"], deadline
 
     def _deadline(self, position: Position) -> float | None:
         """Note when each step on the stack began, and return the earliest end of their time limits."""
-        limits = [] if self._outer_deadline is None else [self._outer_deadline]
+        limits = [] if self.deadline is None else [self.deadline]
+        attempt: tuple[int, ...] = ()
         for frame in position["stack"]:
             if "at" not in frame:
                 continue
             step = steps_of(frame, self.plan["p"][frame["p"]])[frame["at"]]
-            path = frame["path"] + step["name"]
+            path, attempt = frame["path"] + step["name"], (*attempt, frame["seq"], frame["n"])
             self.began.setdefault(path, time.time())
             if step["limit"] is not None:
-                attempt = (path, frame["seq"], frame["n"])
-                limits.append(self._deadlines.setdefault(attempt, time.monotonic() + step["limit"]))
+                if self._deadlines.get(path, ((),))[0] != attempt:
+                    self._deadlines[path] = attempt, time.monotonic() + step["limit"]
+                limits.append(self._deadlines[path][1])
         return min(limits, default=None)
 
     def _record(self, path: str, outcome: str, attempts: int, record: ErrorRecord | None, result: str | None) -> None:
         ended = time.time()
         began = self.began.pop(path, ended)
-        error = self.live(record) if record else None
+        error = self.errors.live(record) if record else None
         if record and outcome == "FAILED":
             self.log_once(record, logging.ERROR, "%s failed", path)
         times = datetime.fromtimestamp(began, UTC), datetime.fromtimestamp(ended, UTC)
@@ -331,9 +305,16 @@ class InlineLoop:
         if self.parts.observers:
             self._emit(StepFinished(*self._ids, step, ended))
 
+    @staticmethod
+    def _asks_about(command: Command, tried: Command) -> bool:
+        """Return whether `command` asks handlers about the attempt that was `tried`, or that was no attempt at all."""
+        if tried.get("mode") != "execute":
+            return True
+        return command.get("mode") == "handle" and command["path"] == tried["path"]
+
     def _failed_attempt(self, command: Command, error: Exception, decision: str) -> None:
         if self.parts.observers:
-            path, attempt = command["path"], command["attempt"]
+            path, attempt = command["path"] or command["p"], command["attempt"]
             self._emit(StepFailed(*self._ids, path, attempt, error, decision, time.time()))
 
     def _emit(self, event: RunEvent) -> None:
@@ -356,7 +337,7 @@ def take_asked(context: ProcessContext) -> Asked:
 
 
 def settle(
-    activity: Activity[Any], result: object, runner: Callable[[], AsyncRunner], timeout: float | None = None
+    activity: Activity[Any], result: object, runner: AsyncRunner, timeout: float | None = None
 ) -> ProcessContext | str | None:
     """Return what `execute` gave, awaited if need be.
 
@@ -366,7 +347,7 @@ def settle(
     if result is None or isinstance(result, ProcessContext | str):
         return result
     if hasattr(result, "__await__"):
-        awaited = runner().run(result, timeout)
+        awaited = copy_context().run(_awaited, runner, result, timeout)
         if awaited is None or isinstance(awaited, ProcessContext | str):
             return awaited
         result = awaited
@@ -374,7 +355,28 @@ def settle(
     raise TypeError(f"{activity.name} returned a {type(result).__name__}: {kinds} is wanted")
 
 
+def _awaited(runner: AsyncRunner, awaitable: Any, timeout: float | None) -> object:
+    """Await with a note of its own: the thread's goes on to other runs, while tasks may be left on the loop."""
+    current.set(Current(current_of_thread().lender))
+    return runner.run(awaitable, timeout)
+
+
 def _wrapped(
     interceptor: Interceptor, info: StepInfo, context: Any, proceed: Callable[[], ProcessContext | str | None]
 ) -> Callable[[], ProcessContext | str | None]:
     return lambda: interceptor.around_step(info, context, proceed)
+
+
+def _blame(raised: Exception, error: Exception) -> None:
+    """Make `error` the first cause of what its handler raised, so that it is not lost."""
+    chain = _causes(raised)
+    if all(one is not error for one in chain) and all(one is not raised for one in _causes(error)):
+        object.__setattr__(chain[-1], "__cause__", error)  # the class may refuse attributes
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return the error, its cause, the cause of that, and so on."""
+    chain = [error]
+    while (cause := chain[-1].__cause__) is not None and all(one is not cause for one in chain):
+        chain.append(cause)
+    return chain

@@ -76,9 +76,9 @@ class Frame(TypedDict, total=False):
 
     `at` is the current step's index, in `finally` when `closing` is set; `seq` counts the steps begun, `n` the
     attempts of this one, `used` the attempts against `max`. A `solo` frame is a branch or a parallel item: one step
-    of a processor. `whole` says that the error is the frame's own (seeding, forking, joining), not a step's. `i`,
-    `count` and `lost` are the item, the number of items and the indices of those that failed; `fresh` asks for the
-    item to be bound.
+    of a processor; `within` are the numbers of the steps around it. `whole` says that the error is the frame's own
+    (seeding, forking, joining), not a step's. `i`, `count` and `lost` are the item, the number of items and the
+    indices of those that failed; `fresh` asks for the item to be bound.
     """
 
     p: str
@@ -90,6 +90,7 @@ class Frame(TypedDict, total=False):
     used: int
     asked: bool
     solo: bool
+    within: str
     whole: bool
     seeding: bool
     fresh: bool

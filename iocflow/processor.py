@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -16,7 +15,7 @@ from typing import Any, Generic, Required, TypedDict, TypeVar, Unpack
 from iocflow.activity import Activity, BoundActivity, FunctionActivity, Result, StepLike, bound, kebab_case
 from iocflow.advance import start
 from iocflow.async_runner import AsyncRunner
-from iocflow.context import ProcessContext, StepInfo
+from iocflow.context import ProcessContext, StepInfo, succeed
 from iocflow.error_handling import HandlesErrors, OnErrorLike, as_handlers
 from iocflow.errors import UnsupportedActivityError
 from iocflow.hooks import Interceptor, RunObserver
@@ -91,7 +90,7 @@ class Processor(Activity[C], Generic[C]):
         self.handlers = as_handlers(options.get("on_error"))
         self._make_context: Callable[[], C] = context
         self.context_type: type = context if isinstance(context, type) else ProcessContext
-        self._runner = options.get("async_runner")
+        self._own_runner = options.get("async_runner")
         for step in (*self.steps, *self.finally_):
             if not self.supports(step.activity):
                 raise UnsupportedActivityError(
@@ -115,10 +114,19 @@ class Processor(Activity[C], Generic[C]):
         return plan_hash(self.plan)
 
     def execute(self, context: C) -> Result:
-        """Run on a context that is there already, as a part of another run; raises what makes it fail."""
+        """Run on a context that is there already; raises what makes it fail.
+
+        Called inside of an activity, it is a part of that activity: it has its run's id, its idempotency key and what
+        is left of its time; when it ends STOPPED, that activity asked to stop.
+        """
+        step, asked = context.step, context._asked or {}
         run: Run[C] = Run()
         run.of, run.context, run.ticks = self, context, [_now()]
-        self._drive(run, start(self.plan))
+        run.id, run.idempotency_key, run.scheduled_for = step.run_id or run.id, step.idempotency_key, step.scheduled_for
+        self._drive(run, start(self.plan), deadline=step.deadline)
+        if run.outcome is Outcome.STOPPED:
+            asked = {**asked, "stop": True, "idle": run.idle}
+        run.context._asked = asked or None
         return run.raise_for_error().context
 
     def do_activities(self, seed_data: Any = None) -> Run[C]:
@@ -140,6 +148,7 @@ class Processor(Activity[C], Generic[C]):
         context._asked, context._lender = None, run
         note = _current()
         if note is None or note.thread != get_ident():
+            self._runner.refuse_own_thread()
             note = current_of_thread()
         outer, note.lender = note.lender, run
         try:
@@ -160,7 +169,17 @@ class Processor(Activity[C], Generic[C]):
 
     async def do_activities_async(self, seed_data: Any = None) -> Run[C]:
         """Do as `do_activities` in another thread, so that the caller's loop goes on."""
-        return await asyncio.to_thread(self.do_activities, seed_data)
+        run = await asyncio.to_thread(self._tried, seed_data)
+        if isinstance(run, Exception):
+            raise run
+        return run
+
+    def _tried(self, seed_data: Any) -> Run[C] | Exception:
+        """Return the run or what was raised: a future cannot take a `StopIteration`, it would never be done."""
+        try:
+            return self.do_activities(seed_data)
+        except Exception as error:  # noqa: BLE001 - raised where it is awaited
+            return error
 
     def launch(
         self,
@@ -192,7 +211,7 @@ class Processor(Activity[C], Generic[C]):
         """Add an application's hooks, outside the processor's own, and its runner; called before the first run."""
         self._parts.observers = (*observers, *self._parts.observers)
         self._parts.interceptors = (*interceptors, *self._parts.interceptors)
-        self._runner = self._runner or async_runner
+        self._runner = self._own_runner or async_runner or AsyncRunner()
         self._calls, self.names = self._plain()
 
     # The inline engine.
@@ -210,14 +229,12 @@ class Processor(Activity[C], Generic[C]):
     def _settled(self, result: object, run: Run[C]) -> C:
         """Deal with what an activity of the plain part returned."""
         at = len(run.ticks) - 1
-        settled = settle(self.steps[at].activity, result, self._async_runner)
+        settled = settle(self.steps[at].activity, result, self._runner)
         if isinstance(settled, str):
             run.results = {**run.results, at: settled}
         if not isinstance(settled, ProcessContext) or settled is run.context:
             return run.context
-        settled._lender = run
-        if run.context._asked is not None:
-            settled._asked = {**run.context._asked, **(settled._asked or {})}
+        succeed(run.context, settled)
         return settled  # type: ignore[return-value]
 
     @staticmethod
@@ -237,20 +254,27 @@ class Processor(Activity[C], Generic[C]):
         self._drive(run, position, error=error)
         run.context._lender = None
 
-    def _drive(self, run: Run[C], position: Position, *, seed: Any = None, error: Exception | None = None) -> Run[C]:
+    def _drive(
+        self,
+        run: Run[C],
+        position: Position,
+        *,
+        seed: Any = None,
+        error: Exception | None = None,
+        deadline: float | None = None,
+    ) -> Run[C]:
         """Drive the engine from `position`, with the error of the command it stands at if that was run already."""
-        if self._runner is not None:
-            self._runner.refuse_own_thread()
-        info = run.lend() if error else StepInfo(run.id, self.name, run.scheduled_for)
-        loop = InlineLoop(self.plan, self._parts, self._async_runner, run.context, info, run.idempotency_key or run.id)
-        loop.seed = seed
+        self._runner.refuse_own_thread()
+        info = run.lend() if error is not None else StepInfo(run.id, self.name, run.scheduled_for)
+        loop = InlineLoop(self.plan, self._parts, self._runner, run.context, info, run.idempotency_key or run.id)
+        loop.seed, loop.deadline = seed, deadline
         reply: Reply | None = None
         if error is not None:
             loop.began[info.activity] = run.ticks[-1]
-            reply = {"error": loop.failed(error), "stop": take_asked(run.context).get("stop", False)}
-        tell(self._parts.observers, RunStarted(run.id, self.name, run.ticks[0]))
+            reply = {"error": loop.errors.record(error), "stop": loop.stops(run.context)}
         note = current_of_thread()
-        outer = note.lender
+        outer, note.lender = note.lender, loop
+        tell(self._parts.observers, RunStarted(run.id, self.name, run.ticks[0]))
         interruption: BaseException | None = None
         try:
             self._finish(run, loop, loop.drive(position, reply))
@@ -258,25 +282,19 @@ class Processor(Activity[C], Generic[C]):
             interruption = raised
             raise
         finally:
+            run.context, run.rows = loop.context, loop.rows
+            run.idle = loop.idle and run.outcome is Outcome.STOPPED
+            why = interruption if run.error is None else run.error
+            tell(self._parts.observers, RunFinished(run.id, self.name, run.outcome, why, run.idle, _now()))
             note.lender = outer
-            run.context, run.rows, run.idle = loop.context, loop.rows, loop.idle
-            ended = RunFinished(run.id, self.name, run.outcome, run.error or interruption, run.idle, _now())
-            tell(self._parts.observers, ended)
         return run
 
     def _finish(self, run: Run[C], loop: InlineLoop, end: End) -> None:
         """Record how the run ended."""
         run.outcome = Outcome[end["outcome"]]
         if end["error"] is not None:
-            run.error, run.raises = loop.live(end["error"]), end["raises"]
+            run.error, run.raises = loop.errors.live(end["error"]), end["raises"]
             loop.log_once(end["error"], logging.ERROR, "%s failed", self.name)
-
-    def _async_runner(self) -> AsyncRunner:
-        """Return the runner, made at first need and closed when the processor is gone."""
-        if self._runner is None:
-            self._runner = AsyncRunner()
-            weakref.finalize(self, self._runner.close)
-        return self._runner
 
 
 class Body(Processor[C]):

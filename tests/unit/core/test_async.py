@@ -1,0 +1,474 @@
+"""Awaitables, the loop that they run on, and interruptions while they are awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from behaviour.parts import Box, BrokenError, add, add_later, fail
+from unit.core.conftest import Wire
+
+from iocflow import (
+    CONTINUE,
+    Activity,
+    AsyncRunner,
+    IocflowError,
+    ParallelSplitProcessor,
+    RetryingErrorHandler,
+    SequenceProcessor,
+    activity,
+)
+
+
+@pytest.fixture
+def runner() -> Iterator[AsyncRunner]:
+    with AsyncRunner() as made:
+        yield made
+
+
+async def here() -> threading.Thread:
+    return threading.current_thread()
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Whether it holds within five seconds."""
+    end = time.monotonic() + 5
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.005)
+    return holds()
+
+
+async def value(result: Any) -> Any:
+    await asyncio.sleep(0)
+    return result
+
+
+class Later(Activity[Box]):
+    """An activity whose `execute` is a coroutine function."""
+
+    async def execute(self, context: Box) -> str:
+        await asyncio.sleep(0)
+        context.n += 1
+        return "later"
+
+
+# The runner alone.
+
+
+def test_the_thread_starts_at_first_need_and_ends_with_close() -> None:
+    """A runner that nobody uses costs no thread; all awaitables share one."""
+    runner = AsyncRunner()
+    assert runner._thread is None
+    (thread,) = {runner.run(here()) for _ in range(5)}
+    assert thread.name == "iocflow-async"
+    runner.close()
+    assert not thread.is_alive()
+    runner.close()
+
+
+def test_the_thread_ends_when_nobody_holds_the_runner() -> None:
+    """A runner that is dropped without being closed leaves no thread."""
+    thread = AsyncRunner().run(here())
+    gc.collect()
+    assert eventually(lambda: not thread.is_alive())
+
+
+def test_a_closed_runner_refuses() -> None:
+    """Nothing is awaited after `close`, and no new thread starts; the coroutine is closed without a warning."""
+    runner = AsyncRunner()
+    runner.close()
+    with pytest.raises(IocflowError, match="the async runner is closed"):
+        runner.run(value(1))
+    gc.collect()
+
+
+def test_close_cancels_what_runs() -> None:
+    """Whoever waits when the runner is closed is told, and does not wait for ever."""
+    runner, began, errors = AsyncRunner(), threading.Event(), []
+
+    async def endless() -> None:
+        began.set()
+        await asyncio.sleep(60)
+
+    def wait() -> None:
+        try:
+            runner.run(endless())
+        except IocflowError as error:
+            errors.append(str(error))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    assert began.wait(5)
+    runner.close()
+    waiting.join(5)
+    assert errors == ["what was awaited was cancelled, by itself or because the runner was closed"]
+
+
+def test_closing_from_its_own_thread_does_not_wait_for_itself(runner: AsyncRunner) -> None:
+    """A coroutine may close the runner that runs it; it is then cancelled."""
+
+    async def close() -> None:
+        runner.close()
+        await asyncio.sleep(60)
+
+    with pytest.raises(IocflowError, match="cancelled"):
+        runner.run(close())
+
+
+def test_what_it_gives(runner: AsyncRunner) -> None:
+    """The result or the exception of the awaitable, which need not be a coroutine."""
+
+    class Awaitable:
+        def __await__(self) -> Any:
+            return value(7).__await__()
+
+    async def broken() -> None:
+        raise BrokenError("inside")
+
+    assert runner.run(value(3)) == 3
+    assert runner.run(Awaitable(), timeout=5) == 7
+    with pytest.raises(BrokenError, match="inside"):
+        runner.run(broken())
+
+
+def test_a_timeout_cancels(runner: AsyncRunner) -> None:
+    """What takes too long is cancelled, and its clean-up is awaited."""
+    cleaned = []
+
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append(True)
+
+    with pytest.raises(TimeoutError, match=r"not done within 0\.01 s"):
+        runner.run(slow(), timeout=0.01)
+    assert cleaned == [True]
+
+
+def test_its_own_thread_is_refused(runner: AsyncRunner) -> None:
+    """Waiting on the loop for the loop is an error at once."""
+
+    async def inside() -> None:
+        runner.run(value(1))
+
+    with pytest.raises(IocflowError, match="await do_activities_async instead"):
+        runner.run(inside())
+    gc.collect()
+
+
+@pytest.mark.parametrize("interruption", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_an_interruption_does_not_end_the_loop(runner: AsyncRunner, interruption: type[BaseException]) -> None:
+    """A coroutine that raises SystemExit interrupts its caller, and the loop goes on for the others."""
+
+    async def leave() -> None:
+        raise interruption("bye")
+
+    with pytest.raises(interruption):
+        runner.run(leave())
+    assert runner.run(value(1)) == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_task_that_nobody_waits_for_cannot_hang_the_others(runner: AsyncRunner) -> None:
+    """It ends the loop with its SystemExit: who waits is told, and the next awaitable gets a new loop."""
+
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    async def start() -> None:
+        task = asyncio.get_running_loop().create_task(leave())
+        await asyncio.sleep(60)
+        await task
+
+    with pytest.raises(IocflowError, match="cancelled"):
+        runner.run(start())
+    assert eventually(lambda: not runner._thread or not runner._thread.is_alive())
+    assert runner.run(value(1)) == 1
+
+
+def test_many_threads_share_the_loop(runner: AsyncRunner) -> None:
+    """Threads that wait at the same time all get their own result, from one loop thread."""
+    results: list[int] = []
+    threads = [threading.Thread(target=lambda i=i: results.append(runner.run(value(i)))) for i in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+    assert sorted(results) == list(range(50))
+
+
+# Runs.
+
+
+def test_async_activities(wire: Wire) -> None:
+    """`async def` is as good, in a class or a function; results count as from other activities."""
+    run = wire(Later(), add, add_later, lambda context: value("lambda")).do_activities()
+    assert run.context.n == 3
+    assert [(step.activity, step.result) for step in run.steps] == [
+        ("later", "later"),
+        ("add", None),
+        ("add-later", None),
+        ("lambda", "lambda"),
+    ]
+
+
+def test_an_awaited_context_is_the_context_from_now_on(wire: Wire) -> None:
+    """An awaitable may give a new context."""
+    other = Box()
+    other.n = 41
+    assert wire(lambda context: value(other), add).do_activities().context.n == 42
+
+
+@pytest.mark.parametrize("result", [7, value, object()])
+def test_an_awaitable_may_not_give_anything_else(wire: Wire, result: object) -> None:
+    """What is awaited is checked as what is returned."""
+    error = wire(lambda context: value(result)).launch().error
+    assert isinstance(error, TypeError)
+    assert "lambda returned a " in str(error)
+
+
+def test_generators_are_refused(wire: Wire) -> None:
+    """An `execute` with a `yield` in it would silently do nothing: it is a TypeError of the activity."""
+
+    def generator(context: Box) -> Iterator[None]:
+        context.n += 1
+        yield
+
+    async def async_generator(context: Box) -> Any:
+        context.n += 1
+        yield
+
+    for one, kind in ((generator, "generator"), (async_generator, "async_generator")):
+        run = wire(one).launch()
+        assert str(run.error).startswith(f"{kind.replace('_', '-')} returned a {kind}: ")
+
+
+def test_one_loop_for_a_processor() -> None:
+    """Runs in many threads at once, and the branches of a split, await on one loop thread."""
+    seen = set()
+
+    async def look(context: Box) -> None:
+        seen.add(threading.current_thread())
+        await asyncio.sleep(0.005)
+
+    split = ParallelSplitProcessor({str(i): look for i in range(5)}, context=Box)
+    processor = SequenceProcessor([look, split, look], context=Box)
+    threads = [threading.Thread(target=processor.do_activities) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    (loop,) = seen
+    del processor, split, threads, thread
+    gc.collect()
+    assert eventually(lambda: not loop.is_alive())
+
+
+def test_branches_await_at_the_same_time() -> None:
+    """Async branches really overlap: each waits for the others."""
+    barrier = []
+
+    async def meet(context: Box) -> None:
+        barrier.append(1)
+        while len(barrier) < 3:
+            await asyncio.sleep(0.001)
+
+    run = ParallelSplitProcessor({"a": meet, "b": meet, "c": activity(meet, time_limit=5)}, context=Box).do_activities()
+    assert run.outcome.name == "COMPLETED"
+
+
+def test_a_given_runner_is_used(runner: AsyncRunner, wire: Wire) -> None:
+    """A bare processor takes `async_runner=`, and leaves closing it to its owner."""
+    seen = set()
+
+    async def look(context: Box) -> None:
+        seen.add(threading.current_thread())
+
+    processor = wire(look, look, async_runner=runner)
+    processor.do_activities()
+    assert seen == {runner._thread}
+    del processor
+    gc.collect()
+    assert runner.run(value(1)) == 1
+
+
+def test_a_closed_runner_fails_the_activity(wire: Wire) -> None:
+    """A run after the application was closed says so."""
+    runner = AsyncRunner()
+    runner.close()
+    run = wire(add, add_later, async_runner=runner).launch()
+    assert "the async runner is closed" in str(run.error)
+    assert run.context.n == 1
+
+
+def test_a_failing_coroutine_is_an_error_like_others(wire: Wire) -> None:
+    """Handlers decide, retries run it again."""
+
+    async def flaky(context: Box) -> None:
+        context.n += 1
+        await asyncio.sleep(0)
+        if context.step.attempt < 3:
+            raise BrokenError("not yet")
+
+    run = wire(activity(flaky, on_error=RetryingErrorHandler(3)), activity(flaky, on_error=CONTINUE)).do_activities()
+    assert [(step.outcome.name, step.attempts) for step in run.steps] == [("DONE", 3), ("HANDLED", 1)]
+
+
+def test_a_coroutine_that_cancels_itself_fails(wire: Wire) -> None:
+    """A CancelledError from inside is an error of the activity, and hangs nobody."""
+
+    async def give_up(context: Box) -> None:
+        raise asyncio.CancelledError
+
+    run = wire(activity(give_up, on_error=CONTINUE), add).do_activities()
+    assert [step.outcome.name for step in run.steps] == ["HANDLED", "DONE"]
+
+
+@pytest.mark.parametrize(
+    "steps", [[add], [add_later], [activity(fail, on_error=CONTINUE)], [activity(add, time_limit=5)]]
+)
+def test_waiting_on_the_loop_is_refused(wire: Wire, steps: list[Any], runner: AsyncRunner) -> None:
+    """An async activity that calls the synchronous `do_activities` of its application gets an error, and no hang."""
+    other = wire(*steps, async_runner=runner)
+
+    async def call(context: Box) -> None:
+        other.do_activities()
+
+    run = wire(call, async_runner=runner).launch()
+    assert isinstance(run.error, IocflowError)
+    assert "await do_activities_async instead" in str(run.error)
+
+
+def test_awaiting_on_the_loop_is_fine(wire: Wire, runner: AsyncRunner) -> None:
+    """An async activity may await the run of another processor, which itself awaits on the same loop."""
+    other = wire(add_later, add, async_runner=runner)
+
+    async def call(context: Box) -> None:
+        context.n = (await other.do_activities_async()).context.n
+
+    assert wire(call, async_runner=runner).do_activities().context.n == 2
+
+
+def test_runs_inside_of_a_loop_of_the_users(wire: Wire) -> None:
+    """`do_activities` works in a running loop (which waits), `do_activities_async` beside it (which goes on)."""
+    processor = wire(add_later, add, activity(fail, on_error=CONTINUE))
+
+    async def main() -> list[int]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.create_task(tick())
+        here = processor.do_activities()
+        assert ticks == 0
+        runs = await asyncio.gather(*(processor.do_activities_async() for _ in range(10)))
+        assert ticks > 0
+        ticking.cancel()
+        return [run.context.n for run in (here, *runs)]
+
+    assert asyncio.run(main()) == [2] * 11
+
+
+def test_two_loops(wire: Wire) -> None:
+    """An awaitable that belongs to another loop is an error of the activity."""
+    foreign = asyncio.new_event_loop()
+    future = foreign.create_future()
+    run = wire(lambda context: future).launch()
+    foreign.close()
+    assert isinstance(run.error, RuntimeError)
+    assert "different loop" in str(run.error)
+
+
+@pytest.mark.parametrize("error", [BrokenError("x"), StopIteration("x"), StopAsyncIteration("x")])
+def test_do_activities_async_raises_what_do_activities_raises(wire: Wire, error: Exception) -> None:
+    """Also exceptions that mean something else to generators and futures: they may change, but they never hang."""
+
+    def broken(context: Box) -> None:
+        raise error
+
+    async def broken_later(context: Box) -> None:
+        raise error
+
+    async def main(processor: Any) -> None:
+        await asyncio.wait_for(processor.do_activities_async(), 5)
+
+    with pytest.raises(type(error)):
+        wire(broken).do_activities()
+    for one in (broken, broken_later):
+        with pytest.raises((type(error), RuntimeError)) as raised:
+            asyncio.run(main(wire(one)))
+        assert raised.value is error or "raised Stop" in str(raised.value)
+
+
+INTERRUPTED = """
+import asyncio, signal, threading, time
+from iocflow import ProcessContext, SequenceProcessor, activity, CONTINUE, ParallelSplitProcessor
+
+class Context(ProcessContext):
+    pass
+
+cancelled = threading.Event()
+asked, after, events = [], [], []
+
+async def endless(context):
+    main = threading.main_thread().ident
+    threading.Timer(0.05, signal.pthread_kill, [main, signal.SIGINT]).start()
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        cancelled.set()
+        raise
+
+class Ask:
+    def handle_error(self, context, error):
+        asked.append(error)
+        return CONTINUE
+
+processor = SequenceProcessor([endless, after.append], context=Context, on_error=Ask(), finally_=[after.append],
+    observers=[lambda event: events.append((type(event).__name__, getattr(event, "outcome", None)))])
+began = time.monotonic()
+try:
+    processor.do_activities()
+except KeyboardInterrupt:
+    quick = time.monotonic() - began < 9
+    print("interrupted", cancelled.wait(5), asked, after, events[-1][0], events[-1][1].name, quick)
+"""
+
+
+def test_keyboard_interrupt_while_waiting() -> None:
+    """Ctrl-C ends the wait at once and cancels the awaitable; no handler, no `finally`, and INTERRUPTED."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout == "interrupted True [] [] RunFinished INTERRUPTED True\n"
+    assert done.stderr == ""
+
+
+def test_a_process_ends_without_closing_anything() -> None:
+    """A script that never closes its processor ends at once, without a word on stderr, also with tasks left over."""
+    script = """
+import asyncio
+from iocflow import ProcessContext, SequenceProcessor
+
+class Context(ProcessContext):
+    pass
+
+async def leave_a_task(context):
+    context.task = asyncio.get_running_loop().create_task(asyncio.sleep(60))
+
+run = SequenceProcessor([leave_a_task], context=Context).do_activities()
+print(run.outcome.name)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=20)
+    assert (done.stdout, done.stderr) == ("COMPLETED\n", "")
