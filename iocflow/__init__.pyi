@@ -8,7 +8,7 @@ from iocflow.activity import StepLike as StepLike
 from iocflow.activity import activity as activity
 from iocflow.async_runner import AsyncRunner as AsyncRunner
 from iocflow.container import App as App
-from iocflow.container.load import load as load
+from iocflow.container import load as load
 from iocflow.context import ProcessContext as ProcessContext
 from iocflow.context import StepInfo as StepInfo
 from iocflow.error_handling import CONTINUE as CONTINUE

@@ -1,9 +1,13 @@
-"""From a container file to a running application: read, check as a whole, then build."""
+"""From a container file to a running application.
+
+A load flows through three folders: `reading` makes one document of the files, `checking` a checked description of the
+document (with `inspecting`, which asks the user's classes what they take), `building` the objects that it describes.
+`loading` lets a file flow through them, and `app` is what comes out.
+"""
 
 from iocflow.container.app import App
-from iocflow.container.check import Checked, check
 from iocflow.container.failures import BuildError, ClosedError, CloseError, UnknownIdError, WrongTypeError
-from iocflow.container.load import load
+from iocflow.container.loading import Checked, check, load
 
 __all__ = [
     "App",

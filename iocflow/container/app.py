@@ -10,9 +10,9 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Protocol, Self, TypeVar, overload
 
 from iocflow.async_runner import AsyncRunner
-from iocflow.container.annotations import Candidate, fits, shown
-from iocflow.container.checks import Requirement
+from iocflow.container.checking.checks import Requirement
 from iocflow.container.failures import ClosedError, CloseError, UnknownIdError, WrongTypeError
+from iocflow.container.inspecting.annotations import Candidate, fits, shown
 from iocflow.container.secrets import Secrets
 from iocflow.context import ProcessContext
 from iocflow.errors import DuplicateNameError

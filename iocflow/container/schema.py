@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from iocflow.container.checking.section_schemas import on_error_schema
 from iocflow.container.extensions import Extensions
-from iocflow.container.section_schemas import on_error_schema
-from iocflow.container.structure import FORMAT, OWN_SECTIONS
+from iocflow.container.reading.structure import FORMAT, OWN_SECTIONS
 
 __all__ = ["json_schema", "vscode_tags"]
 

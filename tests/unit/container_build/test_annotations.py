@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, NewTy
 import pytest
 
 from iocflow.activity import Activity
-from iocflow.container.annotations import UNKNOWN, Candidate, fields_of, fits, members, missing, resolved, shown
-from iocflow.container.contexts import activity_context, results
-from iocflow.container.parameters import Signatures
+from iocflow.container.inspecting.annotations import (
+    UNKNOWN,
+    Candidate,
+    fields_of,
+    fits,
+    members,
+    missing,
+    resolved,
+    shown,
+)
+from iocflow.container.inspecting.contexts import activity_context, results
+from iocflow.container.inspecting.parameters import Signatures
 from iocflow.context import ProcessContext
 from tests.unit.container_build import parts
 

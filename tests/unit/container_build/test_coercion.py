@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NewType, TypeVar
 import pytest
 from pydantic import BaseModel, Field
 
-from iocflow.container.annotations import UNKNOWN
-from iocflow.container.coercion import Coercion, MisfitError
+from iocflow.container.inspecting.annotations import UNKNOWN
+from iocflow.container.inspecting.coercion import Coercion, MisfitError
 from tests.unit.container_build import parts
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iocflow.container.document import Document, read_document
+from iocflow.container.reading.document import Document, read_document
 from iocflow.container.rendering import in_order
 from iocflow.wiring import Listing, Node, Table
 

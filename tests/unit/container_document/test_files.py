@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from iocflow.container.document import Document, read_document
-from iocflow.container.files import MAX_BYTES
+from iocflow.container.reading.document import Document, read_document
+from iocflow.container.reading.files import MAX_BYTES
 from iocflow.wiring import Findings
 
 Read = Callable[..., Document]

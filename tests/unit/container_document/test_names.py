@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import pytest
 
-from iocflow.container.document import Document
+from iocflow.container.checking.names import Names
 from iocflow.container.extensions import ExtensionError, Extensions
-from iocflow.container.names import Names
+from iocflow.container.reading.document import Document
 from iocflow.wiring import Table
 
 Read = Callable[..., Document]
@@ -225,9 +225,9 @@ PYPROJECT = "to `allow:` of `app.yaml` or `[tool.iocflow] allow` of pyproject.to
             "no `LogingErrorHandler` in the module `iocflow`; did you mean `LoggingErrorHandler`?",
         ),
         (
-            "iocflow.container.names.Names",
+            "iocflow.container.checking.names.Names",
             "class",
-            "`iocflow.container.names.Names` is a part inside of iocflow;"
+            "`iocflow.container.checking.names.Names` is a part inside of iocflow;"
             " the ready-made ones are in `iocflow.activities` and `iocflow` itself",
         ),
         (

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from iocflow.container.document import Document
-from iocflow.container.outside import Outside
-from iocflow.container.placeholders import Placeholder, PlaceholderError, parse_template
-from iocflow.container.resolving import Resolver
+from iocflow.container.reading.document import Document
+from iocflow.container.reading.outside import Outside
+from iocflow.container.reading.placeholders import Placeholder, PlaceholderError, parse_template
+from iocflow.container.reading.resolving import Resolver
+from iocflow.container.reading.yaml_nodes import Unresolved
 from iocflow.container.secrets import Secrets
-from iocflow.container.yaml_nodes import Unresolved
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table
 
 Read = Callable[..., Document]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iocflow.container.document import Document
+from iocflow.container.reading.document import Document
 
 Read = Callable[..., Document]
 Told = Callable[[Document], list[str]]

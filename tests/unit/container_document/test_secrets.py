@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import pytest
 
-from iocflow.container.document import Document
-from iocflow.container.outside import Outside
+from iocflow.container.reading.document import Document
+from iocflow.container.reading.outside import Outside
 from iocflow.container.secrets import Secrets
 from iocflow.wiring import Findings, Place
 

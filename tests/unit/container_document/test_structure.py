@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iocflow.container.document import Document, read_document
+from iocflow.container.reading.document import Document, read_document
 
 Read = Callable[..., Document]
 Told = Callable[[Document], list[str]]

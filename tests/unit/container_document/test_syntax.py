@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from iocflow.container.files import lines_of
-from iocflow.container.syntax import explain
-from iocflow.container.yaml_nodes import parse
+from iocflow.container.reading.files import lines_of
+from iocflow.container.reading.syntax import explain
+from iocflow.container.reading.yaml_nodes import parse
 from iocflow.wiring import Findings
 
 PLACEHOLDER = 'not YAML: a `${…}` that must be quoted, as it stands inside `{}` or `[]` or holds `: `; write "${…}"'

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from iocflow.container.files import lines_of
-from iocflow.container.yaml_nodes import MAX_DEPTH, Unresolved, is_unresolved, parse, plain_value, shown
+from iocflow.container.reading.files import lines_of
+from iocflow.container.reading.yaml_nodes import MAX_DEPTH, Unresolved, is_unresolved, parse, plain_value, shown
 from iocflow.wiring import Findings, Listing, Place, Scalar, Table
 
 

@@ -1,0 +1,128 @@
+"""From described beans to dependency-injector providers."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import decimal
+import enum
+import functools
+import pathlib
+import types
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dependency_injector import providers
+
+from iocflow.activity import Activity
+from iocflow.container.building.lifecycle import Lifecycle
+from iocflow.container.checking.description import Bean, Constant, Entries, Inner, Items, Reference, Value
+from iocflow.container.inspecting.annotations import member_of
+
+__all__ = ["Builder", "Provider"]
+
+Provider = providers.Provider
+
+_UNNAMED = vars(Activity)["name"]
+"""The name of activities whose class gives them none."""
+
+_IMMUTABLE = (
+    str,
+    int,
+    float,
+    complex,
+    bytes,
+    types.NoneType,
+    type,
+    types.FunctionType,
+    enum.Enum,
+    decimal.Decimal,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    pathlib.PurePath,
+    uuid.UUID,
+)
+
+
+class Builder:
+    """Makes providers; `provider_of` finds the provider of another bean or processor by its id."""
+
+    def __init__(self, lifecycle: Lifecycle, provider_of: Callable[[str], Provider[Any]]) -> None:
+        """Take where to note what has to be closed."""
+        self._lifecycle = lifecycle
+        self._provider_of = provider_of
+
+    def provider(self, bean: Bean) -> Provider[Any]:
+        """Return a new provider of a bean, whose references go to the providers that there are now."""
+        if bean.kind == "call":
+            return self._function(bean)
+        # dependency-injector's `Singleton` is not safe under threads; this one builds one object whatever happens.
+        kind = providers.ThreadSafeSingleton if bean.scope == "singleton" and bean.id else providers.Factory
+        arguments = [self._injected(value) for value in bean.positional]
+        keywords = {name: self._injected(value) for name, value in bean.keywords.items()}
+        named = isinstance(bean.target, type) and issubclass(bean.target, Activity) and bool(bean.id)
+        if bean.scope == "prototype" and not (bean.set or bean.init or named):
+            return kind(bean.target, *arguments, **keywords)
+        settings = self._injected(Entries(bean.set)) if bean.set else {}
+        return kind(functools.partial(self._made, bean), settings, *arguments, **keywords)
+
+    def value(self, value: Value) -> Any:
+        """Return the object of a value, made now; a referenced one is shared as its scope says."""
+        injected = self._injected(value)
+        return injected() if isinstance(injected, providers.Provider) else injected
+
+    def _function(self, bean: Bean) -> Provider[Any]:
+        """Return the provider of a plain function, with its collaborators bound."""
+        if not bean.keywords:
+            return providers.Object(bean.target)
+        keywords = {name: self._injected(value) for name, value in bean.keywords.items()}
+        return providers.ThreadSafeSingleton(functools.partial, bean.target, **keywords)
+
+    def _made(self, bean: Bean, settings: Mapping[str, Any], /, *arguments: Any, **keywords: Any) -> Any:
+        """Make one object: construct, name, set, initialise.
+
+        Attributes are set here, because a Factory that sets them is several times slower.
+        """
+        try:
+            made = bean.target(*arguments, **keywords)
+            if bean.id and isinstance(made, Activity) and member_of(type(made), "name") is _UNNAMED:
+                made.name = bean.id
+            for name, value in settings.items():
+                setattr(made, name, value)
+            if bean.init:
+                self._lifecycle.call(getattr(made, bean.init))
+        except Exception as error:
+            error.add_note(f"while {bean} ({bean.place}) was made")
+            raise
+        if bean.close:
+            self._lifecycle.opened(str(bean), getattr(made, bean.close))
+        return made
+
+    def _injected(self, value: Value) -> Any:
+        """Return a value as dependency-injector takes it: a provider, or an object that is given as it is."""
+        if isinstance(value, Constant):
+            return _constant(value.value)
+        if isinstance(value, Reference):
+            return self._provider_of(value.id)
+        if isinstance(value, Inner):
+            return self.provider(value.bean)
+        if isinstance(value, Items):
+            items = providers.List(*map(self._injected, value.items)) if value.items else providers.Callable(list)
+            return items if value.kind is list else providers.Callable(value.kind, items)
+        if isinstance(value, Entries):
+            return providers.Dict({key: self._injected(one) for key, one in value.entries.items()})
+        # Asked for when the object is made: the two beans may need each other.
+        return providers.Callable(self._provider_of, value.id)
+
+
+def _constant(value: Any) -> Any:
+    """Return a constant such that no two objects share one that can change."""
+    if isinstance(value, _IMMUTABLE):
+        return value
+    if type(value) is list and value:
+        return providers.List(*map(_constant, value))
+    if type(value) is dict and value:
+        return providers.Dict({key: _constant(one) for key, one in value.items()})
+    return providers.Callable(copy.deepcopy, value)

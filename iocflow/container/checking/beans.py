@@ -1,0 +1,262 @@
+"""The section `beans`: from its tables to described beans."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from iocflow.container.checking.checks import Checks
+from iocflow.container.checking.description import Bean, Constant, Inner, Items, Reference, Rule, Value
+from iocflow.container.checking.error_rules import Rules
+from iocflow.container.checking.given_values import GivenValues
+from iocflow.container.checking.headers import Header, read_header
+from iocflow.container.checking.names import Want
+from iocflow.container.checking.roles import Roles, Wire
+from iocflow.container.checking.templates import Templates
+from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, fields_of, member_of, resolved, shown
+from iocflow.container.inspecting.parameters import Signature, arranged
+from iocflow.wiring import BeanInfo, Node, Scalar, Table, did_you_mean
+
+__all__ = ["Beans"]
+
+RESERVED = ("end", "else")
+"""Ids that mean something else in the routes of an exclusive choice."""
+
+
+class Beans:
+    """Reads beans: first what each one is (`declare`), then, when all are known, what it is given (`describe`)."""
+
+    def __init__(self, checks: Checks) -> None:
+        """Take what the checks share."""
+        self._checks = checks
+        self._headers: dict[str, Header] = {}
+        self.values = GivenValues(checks, self.inner)
+        self.roles = Roles(checks)
+        self.rules = Rules(checks, self.roles, self.wired)
+        self.used_templates: set[str] = set()
+
+    def declare(self, section: Table) -> None:
+        """Find out what every bean of the section is, so that others can refer to it."""
+        tables = {id: table for id, place, node in section if (table := self._is_bean(id, place, node)) is not None}
+        templates = Templates(section, self._checks)
+        for id, node in tables.items():
+            place, merged = section.keys[id], templates.merged(id)
+            abstract = node.entries.get("abstract")
+            if abstract is not None and self._checks.coerce(abstract, bool, f"`abstract` of bean `{id}`"):
+                self._checks.templates[id] = place
+                continue
+            if id in templates.circular:  # what it is cannot be known, and that is said already
+                self._checks.declare_bean(BeanInfo(id, object, place))
+                continue
+            header = self._headers[id] = read_header(id, place, merged, self._checks)
+            made = type(self._checks.overrides[id]) if id in self._checks.overrides else header.made
+            self._checks.declare_bean(BeanInfo(id, made, place))
+        self.used_templates = templates.parents
+
+    def describe(self) -> None:
+        """Read what every declared bean is given."""
+        for id, header in self._headers.items():
+            self._checks.defined[id] = self._bean(header)
+
+    def scope_of(self, id: str) -> str:
+        """Return the scope of a declared bean; one that is its own parent is excused."""
+        return self._headers[id].scope if id in self._headers else "prototype"
+
+    def inner(self, table: Table) -> Bean:
+        """Return the bean of a `!new` table."""
+        return self._bean(read_header("", table.place, table, self._checks))
+
+    def wired(self, node: Node, what: str, want: Want) -> Wire | None:
+        """Return the bean that stands where one is named: an id, a dotted name, or a `!new` table."""
+        if isinstance(node, Table) and node.tag == "new":
+            return Inner(self.inner(node))
+        name = self._checks.text(node, what)
+        if name is None or not isinstance(node, Scalar):
+            return None
+        if "." not in name:
+            id = self._checks.lookup(node, what)
+            return None if id is None else Reference(id, node.place)
+        target = self._checks.resolve(node, want, what)
+        if target is None:
+            return None
+        kind = "class" if isinstance(target, type) else "call"
+        return Inner(self.inner(Table(node.place, {kind: node}, {kind: node.place})))
+
+    def _is_bean(self, id: str, place: Any, node: Node) -> Table | None:
+        return self._checks.table(node, f"bean `{id}`") if check_id(id, place, "bean", self._checks) else None
+
+    def _bean(self, header: Header) -> Bean:
+        checks, table, owner = self._checks, header.table, header.owner
+        bean = Bean(header.id, header.place, header.kind, header.target, header.made, header.loose, scope=header.scope)
+        bean.positional, bean.keywords = self._arguments(header)
+        if header.kind != "call":
+            bean.set = self._settings(header)
+            bean.init, bean.close = self._method(header, "init"), self._method(header, "close")
+        if bean.close and bean.scope == "prototype":
+            remedy = "remove it, or let the bean be a singleton"
+            checks.findings.error(
+                table.keys["close"], f"`close` of {owner} would never be called: it is a prototype", remedy
+            )
+        if "depends-on" in table.entries:
+            listed = checks.listed(table.entries["depends-on"])
+            ids = [(checks.lookup(node, f"`depends-on` of {owner}"), node.place) for node in listed]
+            bean.depends_on = tuple(Reference(id, place) for id, place in ids if id is not None)
+        bean.on_error = self._on_error(header)
+        bean.time_limit = time_limit(table, owner, checks)
+        return bean
+
+    def _on_error(self, header: Header) -> tuple[Rule, ...]:
+        node = header.table.entries.get("on-error")
+        return () if node is None else self.rules.chain(node, f"`on-error` of {header.owner}")
+
+    # What is given to the constructor or function.
+
+    def _arguments(self, header: Header) -> tuple[tuple[Value, ...], Mapping[str, Value]]:
+        given = self._table(header, "args")
+        signature = None if header.target is None else self._checks.signatures.of(header.target)
+        if signature is not None and header.kind == "call":
+            signature = signature.without_first()
+        known = {} if signature is None else signature.parameters
+        values: dict[str, Value] = {}
+        for key, place, node in given or ():
+            if signature is not None and key not in known and not signature.open:
+                self._unknown(header, place, key, signature)
+                continue
+            annotation = UNKNOWN if signature is None else signature.annotation(key)
+            values[key] = self.values.value(node, annotation, f"`{key}` of {header.owner}")
+        if signature is None:
+            return (), values
+        if header.kind == "call":  # what else it needs depends on who calls it; see `Checks.activity`
+            return (), values
+        self._missing(header, signature, given)
+        positional, keywords = arranged(signature, values, Constant)
+        return _spread(positional, signature), keywords
+
+    def _unknown(self, header: Header, place: Any, key: str, signature: Signature) -> None:
+        maker = getattr(header.target, "__name__", header.kind)
+        self._checks.findings.error(
+            place,
+            f"`{maker}` takes no `{key}`",
+            did_you_mean(key, signature.parameters) if signature.parameters else "it takes nothing",
+            related=[(header.place, f"{header.owner} is defined here")] if place.line != header.place.line else [],
+        )
+
+    def _missing(self, header: Header, signature: Signature, given: Table | None) -> None:
+        entries = {} if given is None else given.entries
+        lacking = [one.name for one in signature.parameters.values() if one.required and one.name not in entries]
+        surplus = [key for key in entries if key not in signature.parameters]
+        if lacking and (signature.open or not any(difflib.get_close_matches(key, lacking) for key in surplus)):
+            names = ", ".join(f"`{name}`" for name in lacking)
+            values = ", ".join(f"{name}: …" for name in lacking)
+            what = f"{header.owner} lacks {names}, which `{header.target.__name__}` needs"
+            self._checks.findings.error(header.place, what, f"write `args: {{{values}}}`")
+
+    # What is done to the object.
+
+    def _settings(self, header: Header) -> Mapping[str, Value]:
+        values: dict[str, Value] = {}
+        hints = resolved(header.made) if "set" in header.table.entries and header.made is not object else {}
+        for key, place, node in self._table(header, "set") or ():
+            annotation = hints.get(key, UNKNOWN)
+            mistake = self._setting(header, key)
+            if mistake:
+                self._checks.findings.error(place, f"`set` of {header.owner} names `{key}`, {mistake[0]}", mistake[1])
+                continue
+            member = member_of(header.made, key)
+            if isinstance(member, property) and member.fset is not None:
+                written = list(self._checks.signatures.of(member.fset).parameters.values())
+                annotation = written[-1].annotation
+            values[key] = self.values.value(node, annotation, f"`{key}` of {header.owner}")
+        return values
+
+    def _setting(self, header: Header, key: str) -> tuple[str, str] | None:
+        """Return what is wrong with setting the attribute `key`, and the remedy."""
+        made = header.made
+        if key.startswith("_"):
+            return "which is private", "set a public attribute, or give it to the constructor by `args`"
+        if made is object:
+            return None
+        if not Candidate(made).has(key):
+            return f"which `{shown(made)}` has not", did_you_mean(key, fields_of(made))
+        member = member_of(made, key)
+        if isinstance(member, property) and member.fset is None:
+            return "which can only be read", "give it to the constructor by `args`"
+        if inspect.isfunction(member):
+            return "which is a method", did_you_mean(key, fields_of(made))
+        if dataclasses.is_dataclass(made) and made.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            return f"and `{shown(made)}` is frozen", "give it to the constructor by `args`"
+        return None
+
+    def _method(self, header: Header, key: str) -> str:
+        """Return the name of the method that `init` or `close` names, empty without one or when it cannot be called."""
+        node = header.table.entries.get(key)
+        name = None if node is None else self._checks.text(node, f"`{key}` of {header.owner}")
+        if node is None or name is None:
+            return ""
+        what, made = f"`{key}` of {header.owner} is `{name}`, ", header.made
+        if name.startswith("_"):
+            self._checks.findings.error(node.place, f"{what}which is private", "name a public method")
+        elif made is object:
+            return name
+        elif not inspect.isroutine(member := member_of(made, name)):
+            methods = [one for one in dir(made) if not one.startswith("_") and callable(getattr(made, one, None))]
+            self._checks.findings.error(
+                node.place, f"{what}and `{shown(made)}` has no such method", did_you_mean(name, methods)
+            )
+        elif inspect.isfunction(member) and self._needs(member):
+            self._checks.findings.error(node.place, f"{what}which needs arguments", "name a method without any")
+        else:
+            return name
+        return ""
+
+    def _needs(self, method: Callable[..., Any]) -> bool:
+        """Whether a method has a parameter beside `self` that has to be given."""
+        return any(one.required for one in self._checks.signatures.of(method).without_first().parameters.values())
+
+    def _table(self, header: Header, key: str) -> Table | None:
+        node = header.table.entries.get(key)
+        return None if node is None else self._checks.table(node, f"`{key}` of {header.owner}")
+
+
+def check_id(id: str, place: Any, what: str, checks: Checks) -> bool:
+    """Note an id that would be taken for something else; return whether it is a good one."""
+    if id in RESERVED:
+        checks.findings.error(
+            place, f"`{id}` cannot be the id of a {what}: routes give it a meaning", "take another one"
+        )
+    elif "." in id or not id or id != id.strip() or ":" in id or "/" in id:
+        remedy = "write letters, digits and `-`"
+        checks.findings.error(
+            place, f"`{id}` cannot be the id of a {what}: it has a dot, slash, colon or blank", remedy
+        )
+    else:
+        return True
+    return False
+
+
+def time_limit(table: Table, owner: str, checks: Checks) -> float | None:
+    """Return the seconds of a `time-limit`."""
+    node = table.entries.get("time-limit")
+    if node is None:
+        return None
+    limit: timedelta | None = checks.coerce(node, timedelta, f"`time-limit` of {owner}")
+    if limit is not None and limit <= timedelta(0):
+        checks.findings.error(node.place, f"`time-limit` of {owner} is not more than 0", "write a duration, as `2s`")
+        return None
+    return None if limit is None else limit.total_seconds()
+
+
+def _spread(positional: tuple[Value, ...], signature: Signature) -> tuple[Value, ...]:
+    """Return the positional values with the list for `*args` laid out."""
+    several = [i for i, one in enumerate(signature.parameters.values()) if one.several]
+    if not several or len(positional) != several[0] + 1:
+        return positional
+    last = positional[-1]
+    if isinstance(last, Items):
+        return (*positional[:-1], *last.items)
+    values = last.value if isinstance(last, Constant) else None
+    return (*positional[:-1], *map(Constant, values or ()))

@@ -1,0 +1,236 @@
+"""What the checks of one document share, and lend to the readers of its sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Union
+
+from iocflow.container.checking.description import Bean, Process
+from iocflow.container.checking.misfits import described, refusals
+from iocflow.container.checking.names import Names, Want
+from iocflow.container.inspecting.annotations import Candidate, alternatives, fits, missing, shown
+from iocflow.container.inspecting.coercion import Coercion, MisfitError, is_tagged, plain
+from iocflow.container.inspecting.parameters import Signatures
+from iocflow.container.reading.document import Document
+from iocflow.container.reading.yaml_nodes import is_unresolved
+from iocflow.wiring import BeanInfo, Listing, Node, Place, Scalar, Table, did_you_mean
+
+__all__ = ["Checks", "Requirement"]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What one place of the file wants of a bean: it fits `annotation`, where `what` in words stands."""
+
+    annotation: Any
+    what: str
+    place: Place
+
+
+class Checks:
+    """The state of checking one document; it is the `wiring.Scope` of the section readers.
+
+    Attributes:
+        findings: The mistakes, the document's own included.
+        beans: Every bean that can be referred to; templates are in `templates`.
+        processors: Every processor.
+        defined: The described beans; `described` the processors.
+        requirements: By id, what its uses want of it.
+        roots: Ids that a section outside beans and processors uses.
+        overrides: The objects that replace beans.
+    """
+
+    def __init__(self, document: Document, overrides: Mapping[str, object]) -> None:
+        """Begin with the document's findings."""
+        self.document = document
+        self.findings = document.findings
+        self.overrides = overrides
+        self._names = Names(document, document.extensions.components)
+        self._resolved: dict[tuple[str, object, str], object] = {}
+        self._fitting: dict[tuple[Candidate, Any], bool] = {}
+        self.signatures = Signatures()
+        self._beans: dict[str, BeanInfo] = {}
+        self._processors: dict[str, BeanInfo] = {}
+        self.beans: Mapping[str, BeanInfo] = MappingProxyType(self._beans)
+        self.processors: Mapping[str, BeanInfo] = MappingProxyType(self._processors)
+        self.templates: dict[str, Place] = {}
+        self.defined: dict[str, Bean] = {}
+        self.described: dict[str, Process] = {}
+        self.requirements: dict[str, list[Requirement]] = {}
+        self.roots: set[str] = set()
+        self._coercion = Coercion()
+
+    # The scope that section readers are lent.
+
+    def coerce(self, node: Node, annotation: Any, what: str) -> Any:
+        """Return the node's value as `annotation` wants it; a misfit is noted, and gives None."""
+        if _has_unresolved(node):
+            return None
+        if is_tagged(node):
+            self.findings.error(
+                node.place, f"{what} is a tagged value", f"write plain data that fits `{shown(annotation)}`"
+            )
+            return None
+        try:
+            return self._coercion.coerce(_value(node, annotation), annotation)
+        except MisfitError as error:
+            for one in refusals(node, annotation, what, error.misfits):
+                remedy = self._hint(one.node, annotation) or self.document.secrets.mask(one.why)
+                self.findings.error(one.node.place, one.text, remedy)
+            return None
+
+    def reference(self, node: Node, expected: type | tuple[type, ...], what: str) -> str | None:
+        """Return the id that `node` names if it is a bean or processor of such a type, else note it."""
+        id = self.lookup(node, what)
+        if id is None:
+            return None
+        self.roots.add(id)
+        annotation: Any = Union[expected]  # noqa: UP007 - of one, or of a tuple
+        if self.fits(self.candidate(id), annotation):
+            return id
+        self.misfit(id, annotation, what, node.place)
+        return None
+
+    def unknown_keys(self, table: Table, known: Iterable[str], what: str) -> None:
+        """Note every key of `table` that is not `known`."""
+        names = tuple(known)
+        for key, place, _ in table:
+            if key not in names:
+                self.findings.error(place, f"{what} has no key `{key}`", did_you_mean(key, names, listed=16))
+
+    # What the container's own readers need beside that.
+
+    def fits(self, candidate: Candidate, annotation: Any) -> bool:
+        """Whether the candidate can be given where `annotation` stands; each question is answered once for a class."""
+        if candidate.objects:
+            return fits(candidate, annotation)
+        key = (candidate, annotation)
+        try:
+            known = self._fitting.get(key)
+        except TypeError:  # Annotated with a list, say: it cannot be kept
+            return fits(candidate, annotation)
+        if known is None:
+            known = self._fitting[key] = fits(candidate, annotation)
+        return known
+
+    def resolve(self, node: Scalar, want: Want, what: str) -> Any:
+        """Return what a dotted name stands for, found once for each file and name; None when that is noted."""
+        key = (node.place.file, node.value, want)
+        found = self._resolved.get(key)
+        if found is None:
+            found = self._resolved[key] = self._names.resolve(node, want, what)
+        return found
+
+    def declare_bean(self, info: BeanInfo) -> None:
+        """Make a bean known."""
+        self._beans[info.id] = info
+
+    def declare_processor(self, info: BeanInfo) -> None:
+        """Make a processor known."""
+        self._processors[info.id] = info
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Every id that can be referred to."""
+        return (*self.beans, *self.processors)
+
+    def info(self, id: str) -> BeanInfo:
+        """Return what is known of a bean or processor."""
+        return self.beans[id] if id in self.beans else self.processors[id]
+
+    def candidate(self, id: str) -> Candidate:
+        """Return what a reference to `id` gives."""
+        if id in self.overrides:
+            return Candidate(type(self.overrides[id]), objects=(self.overrides[id],))
+        bean = self.defined.get(id)
+        return Candidate(self.info(id).type, loose=bean is not None and bean.loose)
+
+    def text(self, node: Node, what: str) -> str | None:
+        """Return the node's text, or note that it is none."""
+        if is_unresolved(node):
+            return None
+        if isinstance(node, Scalar) and not node.tag and isinstance(node.value, str) and node.value:
+            return node.value
+        if isinstance(node, Scalar) and node.tag:
+            self.findings.error(
+                node.place, f"{what} is tagged `!{node.tag}`", "write the bare name; no tag is needed here"
+            )
+        else:
+            self.findings.error(node.place, f"{what} is {described(node)}", "write one name")
+        return None
+
+    def table(self, node: Node, what: str) -> Table | None:
+        """Return the node if it is a table, or note that it is none."""
+        if isinstance(node, Table) and not node.tag:
+            return node
+        if not is_unresolved(node):
+            self.findings.error(node.place, f"{what} is {described(node)}", "write a table `key: value`")
+        return None
+
+    def listed(self, node: Node) -> tuple[Node, ...]:
+        """Return the items of a list; anything else is a list of one."""
+        return node.items if isinstance(node, Listing) and not node.tag else (node,)
+
+    def lookup(self, node: Node, what: str) -> str | None:
+        """Return the id that `node` names, or note that there is no such bean or processor."""
+        if is_unresolved(node):
+            return None
+        id = node.value if isinstance(node, Scalar) else None
+        if not isinstance(id, str) or not isinstance(node, Scalar):
+            self.findings.error(node.place, f"{what} is {described(node)}", "write the id of a bean or processor")
+            return None
+        if id in self.beans or id in self.processors:
+            return id
+        if id in self.templates:
+            self.findings.error(
+                node.place,
+                f"{what} is `{id}`, which is abstract: a template is never built",
+                f"name a bean that has `parent: {id}`",
+                related=[(self.templates[id], f"`{id}` is defined here")],
+            )
+        elif self.document.complete:  # otherwise it may be defined in a file that could not be read
+            remedy = "an id has no dot; a class is named by `class:`" if "." in id else did_you_mean(id, self.ids)
+            self.findings.error(node.place, f"{what} is {described(node)}, which is no bean or processor", remedy)
+        return None
+
+    def require(self, id: str, annotation: Any, what: str, place: Place) -> None:
+        """Keep what a use of `id` wants of it; note it when the bean is another thing."""
+        self.requirements.setdefault(id, []).append(Requirement(annotation, what, place))
+        if not self.fits(self.candidate(id), annotation):
+            self.misfit(id, annotation, what, place)
+
+    def misfit(self, id: str, annotation: Any, what: str, place: Place) -> None:
+        """Note that the bean `id` is not what stands at `place` should be."""
+        found = self.candidate(id)
+        by = "the override of " if id in self.overrides else ""
+        self.findings.error(
+            place,
+            f"{what} wants `{shown(annotation)}`, and {by}`{id}` is a `{shown(found.cls)}`{missing(found, annotation)}",
+            "refer to a bean that fits",
+            related=[(self.info(id).place, f"`{id}` is defined here")],
+        )
+
+    def _hint(self, node: Node, annotation: Any) -> str:
+        value = node.value if isinstance(node, Scalar) else None
+        if isinstance(value, str) and (value in self.beans or value in self.processors):
+            return f"write `!ref {value}` to mean the bean"
+        if isinstance(value, int | float) and str in alternatives(annotation):
+            return f'write it in quotes to have text: "{node.text}"' if isinstance(node, Scalar) else ""
+        return ""
+
+
+def _value(node: Node, annotation: Any) -> Any:
+    """Return the node as data; a number that was put in for a placeholder can be text, where text is wanted."""
+    if isinstance(node, Scalar) and "${" in node.text and str in alternatives(annotation):
+        number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
+        return str(node.value) if number else node.value
+    return plain(node)
+
+
+def _has_unresolved(node: Node) -> bool:
+    """Whether a mistake about the node, or about a part of it, is noted already."""
+    if isinstance(node, Scalar):
+        return is_unresolved(node)
+    return any(map(_has_unresolved, node.items if isinstance(node, Listing) else node.entries.values()))

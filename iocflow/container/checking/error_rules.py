@@ -1,0 +1,148 @@
+"""Chains of error rules: what `on-error` says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from iocflow.container.checking.checks import Checks
+from iocflow.container.checking.description import Constant, Inner, Reference, Rule, Value
+from iocflow.container.checking.misfits import described
+from iocflow.container.checking.roles import HANDLER, Roles, Wire
+from iocflow.error_handling import CONTINUE, FAIL, PASS, STOP, Decision, GoTo, RetryingErrorHandler
+from iocflow.wiring import Node, Place, Scalar, Table, did_you_mean
+
+__all__ = ["DECISIONS", "RETRY_OPTIONS", "RULE_KEYS", "Rules"]
+
+RULE_KEYS = ("for", "retry", "then", "handle")
+_ANSWERS = RULE_KEYS[1:]
+DECISIONS = {"continue": CONTINUE, "stop": STOP, "fail": FAIL, "pass": PASS}
+RETRY_OPTIONS: dict[str, tuple[str, Any]] = {
+    "attempts": ("attempts", int),
+    "delay": ("delay", timedelta),
+    "growth": ("growth", float),
+    "max-delay": ("max_delay", timedelta),
+    "jitter": ("jitter", float),
+}
+
+
+class Rules:
+    """Reads error rules; `wired` finds the bean that a node names."""
+
+    def __init__(self, checks: Checks, roles: Roles, wired: Callable[[Node, str, Any], Wire | None]) -> None:
+        """Take what the checks share."""
+        self._checks = checks
+        self._roles = roles
+        self._wired = wired
+
+    def chain(self, node: Node, what: str, *, by_default: bool = False) -> tuple[Rule, ...]:
+        """Return the rules of an `on-error`, which is one entry or a list of them."""
+        entries = self._checks.listed(node)
+        texts = [what if len(entries) == 1 else f"entry {i} of {what}" for i in range(1, len(entries) + 1)]
+        rules = [self._rule(entry, text, by_default=by_default) for entry, text in zip(entries, texts, strict=True)]
+        return tuple(rule for rule in rules if rule is not None)
+
+    def fit(self, rules: tuple[Rule, ...], context: type | None, what: str) -> None:
+        """Note handlers that are written for another context."""
+        for rule in rules:
+            if isinstance(rule.answer, Reference | Inner):
+                self._roles.handles(rule.answer, context, rule.place, f"a handler of {what}")
+
+    def go(self, rules: tuple[Rule, ...], names: tuple[str, ...] | None, what: str) -> None:
+        """Note answers that go to what cannot be gone to; `names` are the activities of `what`, None where none can."""
+        for rule in rules:
+            if not rule.goto or (names is not None and names.count(rule.goto) == 1):
+                continue
+            text, remedy = f"`goto: {rule.goto}` of {what} ", "answer `continue`, `stop` or `fail`"
+            if names is None:
+                text += "stands where nothing can be gone to"
+            elif names.count(rule.goto) > 1:
+                text += "is ambiguous: that activity is wired twice"
+                remedy = "give one of them an id of its own"
+            else:
+                text += "names no activity of it"
+                remedy = did_you_mean(rule.goto, names)
+            self._checks.findings.error(rule.place, text, remedy)
+
+    def _rule(self, node: Node, what: str, *, by_default: bool) -> Rule | None:
+        if not isinstance(node, Table) or node.tag:
+            if isinstance(node, Scalar) and node.value in (*DECISIONS, "retry"):
+                word = node.value
+                remedy = f"write `{{then: {word}}}`" if word != "retry" else "write `{retry: {attempts: 3}}`"
+                self._checks.findings.error(node.place, f"{what} is `{word}`, a bare decision", remedy)
+                return None
+            handler = self._handler(node, what)
+            return None if handler is None else Rule(node.place, handler, by_default=by_default)
+        self._checks.unknown_keys(node, RULE_KEYS, what)
+        answers = [key for key in _ANSWERS if key in node.entries]
+        if len(answers) != 1:
+            found = "nothing to do" if not answers else " and ".join(f"`{key}`" for key in answers)
+            self._checks.findings.error(node.place, f"{what} says {found}", "write one of `retry`, `then`, `handle`")
+            return None
+        errors = self._errors(node, what)
+        answer, goto = self._answer(answers[0], node.entries[answers[0]], what)
+        place = node.entries[answers[0]].place if goto else node.place
+        return None if answer is None else Rule(place, answer, errors, goto, by_default)
+
+    def _errors(self, table: Table, what: str) -> tuple[type[Exception], ...]:
+        found = []
+        for node in self._checks.listed(table.entries["for"]) if "for" in table.entries else ():
+            if self._checks.text(node, f"`for` of {what}") is not None and isinstance(node, Scalar):
+                cls: Any = self._checks.resolve(node, "exception", f"`for` of {what}")
+                found += [] if cls is None else [cls]
+        if "for" in table.entries and not self._checks.listed(table.entries["for"]):
+            self._checks.findings.error(table.keys["for"], f"`for` of {what} is empty", "name the errors, or remove it")
+        return tuple(found)
+
+    def _answer(self, key: str, node: Node, what: str) -> tuple[Value | None, str]:
+        """Return the handler or decision, and what it goes to."""
+        if key == "retry":
+            return self._retry(node, f"`retry` of {what}"), ""
+        if key == "handle":
+            return self._handler(node, f"`handle` of {what}"), ""
+        decision = self._decision(node, f"`then` of {what}")
+        return (None if decision is None else Constant(decision)), "" if decision is None else decision.activity
+
+    def _decision(self, node: Node, what: str) -> Decision | None:
+        if isinstance(node, Table) and not node.tag:
+            self._checks.unknown_keys(node, ("goto",), what)
+            target = node.entries.get("goto")
+            name = None if target is None else self._checks.text(target, f"`goto` of {what}")
+            return None if name is None else GoTo(name)
+        word = self._checks.text(node, what)
+        if word == "compensate":
+            remedy = "write `fail`"
+            self._checks.findings.error(node.place, f"{what} is `compensate`, which comes with durable runs", remedy)
+        elif word is not None and word not in DECISIONS:
+            remedy = did_you_mean(word, (*DECISIONS, "{goto: ACTIVITY}"))
+            self._checks.findings.error(node.place, f"{what} is {described(node)}, which is no decision", remedy)
+        return DECISIONS.get(word or "")
+
+    def _retry(self, node: Node, what: str) -> Value | None:
+        table = self._checks.table(node, what)
+        if table is None:
+            return None
+        self._checks.unknown_keys(table, RETRY_OPTIONS, what)
+        options = {
+            RETRY_OPTIONS[key][0]: self._checks.coerce(value, RETRY_OPTIONS[key][1], f"`{key}` of {what}")
+            for key, _, value in table
+            if key in RETRY_OPTIONS
+        }
+        if None in options.values():
+            return None
+        seconds: dict[str, Any] = {
+            name: one.total_seconds() if isinstance(one, timedelta) else one for name, one in options.items()
+        }
+        try:
+            return Constant(RetryingErrorHandler(**seconds))
+        except ValueError as error:
+            self._checks.findings.error(node.place, f"{what} is out of range", str(error))
+            return None
+
+    def _handler(self, node: Node, what: str) -> Wire | None:
+        handler = self._wired(node, what, "class")
+        if handler is not None:
+            place: Place = node.place
+            self._roles.fills(handler, HANDLER, place, what)
+        return handler

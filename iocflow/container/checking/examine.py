@@ -1,0 +1,70 @@
+"""A document checked as a whole: everything that is wrong with it, before anything is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from iocflow.container.checking.graph import Graph
+from iocflow.container.checking.sections import Declares, Workbench
+from iocflow.container.checking.warnings import warn_about_state, warn_about_time
+from iocflow.container.extensions import ExtensionError
+from iocflow.container.reading import Document
+from iocflow.wiring import Place, SectionReader, Wired, did_you_mean
+
+__all__ = ["Examined", "examine"]
+
+_FIRST = ("beans", "processors", "observers", "interceptors")
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A document after all checks; when none of its mistakes is more than a warning, it can be built.
+
+    Attributes:
+        builders: By section, what makes its object.
+    """
+
+    bench: Workbench
+    graph: Graph
+    builders: Mapping[str, Callable[[Wired], object]]
+
+
+def examine(document: Document, overrides: Mapping[str, object]) -> Examined:
+    """Check `document`, in which `overrides` replace beans; all mistakes are in its findings."""
+    bench = Workbench(document, dict(overrides))
+    readers = dict(_readers(document))
+    for key, reader in readers.items():
+        if isinstance(reader, Declares):
+            reader.declare(document.sections[key], bench)
+    _check_overrides(bench)
+    builders = {key: reader.read(document.sections[key], bench) for key, reader in readers.items()}
+    graph = Graph(bench, [wire for wires in bench.hooks.values() for wire in wires])
+    graph.check_captures()
+    graph.check_closers()
+    warn_about_time(bench, bench.bean_section.roles)
+    warn_about_state(bench)
+    if not document.findings.failed:  # a mistake can make what is used look unused
+        graph.check_unused(bench.bean_section.used_templates)
+    return Examined(bench, graph, builders)
+
+
+def _readers(document: Document) -> Iterable[tuple[str, SectionReader]]:
+    """Yield the readers of the document's sections: the container's own first, then the others as the file has them."""
+    keys = [key for key in _FIRST if key in document.sections]
+    for key in (*keys, *(key for key in document.sections if key not in _FIRST)):
+        try:
+            yield key, document.extensions.reader(key)
+        except ExtensionError as error:
+            remedy = "install a version of it that fits, or remove the section"
+            document.findings.error(document.sections[key].place, str(error), remedy)
+
+
+def _check_overrides(bench: Workbench) -> None:
+    """Note overrides of what the file does not define; what their uses want of the others is checked with the uses."""
+    for id in bench.overrides:
+        if id in bench.templates:
+            bench.findings.error(bench.templates[id], f"the override `{id}` is of a template, which is never built")
+        elif id not in bench.beans and id not in bench.processors and bench.document.complete:
+            text = f"the override `{id}` is of no bean or processor of the file"
+            bench.findings.error(Place(bench.document.path, 1, 1), text, did_you_mean(id, bench.ids))

@@ -1,0 +1,146 @@
+"""From the nodes of `args` and `set` to values, each compared with the annotation that it meets."""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+from collections.abc import Callable
+from typing import Any, get_args, get_origin
+
+from iocflow.container.checking.checks import Checks
+from iocflow.container.checking.description import Bean, Constant, Entries, Inner, Items, ProviderOf, Reference, Value
+from iocflow.container.checking.misfits import described
+from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, alternatives, fits, shown, unwrapped
+from iocflow.container.inspecting.coercion import is_tagged
+from iocflow.wiring import Listing, Node, Scalar, Table
+
+__all__ = ["GivenValues"]
+
+_LISTS: dict[Any, Callable[[Any], Any]] = {
+    list: list,
+    tuple: tuple,
+    set: set,
+    frozenset: frozenset,
+    collections.abc.Sequence: list,
+    collections.abc.MutableSequence: list,
+    collections.abc.Collection: list,
+    collections.abc.Iterable: list,
+    collections.abc.Set: frozenset,
+    collections.abc.MutableSet: set,
+}
+_TABLES: tuple[Any, ...] = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+
+
+class GivenValues:
+    """Reads values; `inner` reads the inner bean of a `!new` table."""
+
+    def __init__(self, checks: Checks, inner: Callable[[Table], Bean]) -> None:
+        """Take what the checks share."""
+        self._checks = checks
+        self._inner = inner
+
+    def value(self, node: Node, annotation: Any, what: str) -> Value:
+        """Return the value; what does not fit `annotation` is noted. `what` names it in messages."""
+        if isinstance(node, Scalar) and node.tag:
+            return self._tagged(node, annotation, what)
+        if isinstance(node, Table) and node.tag == "new":
+            return self._new(node, annotation, what)
+        if not is_tagged(node):
+            return Constant(self._checks.coerce(node, annotation, what))
+        if isinstance(node, Listing):
+            return self._items(node, annotation, what)
+        assert isinstance(node, Table)
+        return self._entries(node, annotation, what)
+
+    def _tagged(self, node: Scalar, annotation: Any, what: str) -> Value:
+        if node.tag == "type":
+            return self._type(node, annotation, what)
+        id = self._checks.lookup(node, what)
+        if id is None:
+            return Constant(None)
+        if node.tag == "ref":
+            self._checks.require(id, annotation, what, node.place)
+            return Reference(id, node.place)
+        self._provider(id, node, annotation, what)
+        return ProviderOf(id, node.place)
+
+    def _type(self, node: Scalar, annotation: Any, what: str) -> Value:
+        cls = self._checks.resolve(node, "class", what)
+        if isinstance(cls, type) and not any(_takes_class(cls, one) for one in alternatives(annotation)):
+            self._misfit(node, f"the class `{shown(cls)}`", annotation, what)
+        return Constant(cls)
+
+    def _provider(self, id: str, node: Scalar, annotation: Any, what: str) -> None:
+        """Check that a provider is wanted, and one of what `id` is."""
+        results = [_result(one) for one in alternatives(annotation)]
+        wanted = [one for one in results if one is not None]
+        if not wanted:
+            self._misfit(node, "a provider", annotation, what)
+        elif not any(fits(self._checks.candidate(id), one) for one in wanted):
+            self._checks.misfit(id, wanted[0], f"the provider {what}", node.place)
+
+    def _new(self, node: Table, annotation: Any, what: str) -> Value:
+        bean = self._inner(node)
+        if not fits(Candidate(bean.type, loose=bean.loose), annotation):
+            self._misfit(node, f"a `{shown(bean.type)}`", annotation, what)
+        return Inner(bean)
+
+    def _items(self, node: Listing, annotation: Any, what: str) -> Value:
+        for one in map(unwrapped, alternatives(annotation)):
+            kind, args = get_origin(one) or one, get_args(one)
+            if _is_open(one) or kind in _LISTS:
+                fixed = kind is tuple and args and args[-1] is not ...
+                each = [
+                    (args[i] if i < len(args) else UNKNOWN) if fixed else (args[0] if args else UNKNOWN)
+                    for i in range(len(node.items))
+                ]
+                items = [self.value(item, each[i], f"item {i + 1} of {what}") for i, item in enumerate(node.items)]
+                return Items(tuple(items), _LISTS.get(kind, list))
+        self._misfit(node, "a list", annotation, what)
+        return Constant(None)
+
+    def _entries(self, node: Table, annotation: Any, what: str) -> Value:
+        for one in map(unwrapped, alternatives(annotation)):
+            kind, args = get_origin(one) or one, get_args(one)
+            if _is_open(one) or kind in _TABLES:
+                wanted = args[1] if len(args) > 1 else UNKNOWN
+                return Entries({key: self.value(value, wanted, f"`{key}` in {what}") for key, _, value in node})
+        remedy = None
+        if any(dataclasses.is_dataclass(one) for one in alternatives(annotation)):
+            remedy = (
+                f"write `!new {{class: …{shown(alternatives(annotation)[0])}, args: …}}`, whose values may be tagged"
+            )
+        self._misfit(node, "a table with tagged values", annotation, what, remedy)
+        return Constant(None)
+
+    def _misfit(self, node: Node, found: str, annotation: Any, what: str, remedy: str | None = None) -> None:
+        where = f" ({described(node)})" if isinstance(node, Scalar) else ""
+        text = f"{what} wants `{shown(annotation)}`, and this is {found}{where}"
+        self._checks.findings.error(node.place, text, remedy or "write one that fits")
+
+
+def _is_open(annotation: Any) -> bool:
+    return annotation in (UNKNOWN, Any, object)
+
+
+def _takes_class(cls: type, annotation: Any) -> bool:
+    """Whether a class object can be given where `annotation` stands."""
+    annotation = unwrapped(annotation)
+    if _is_open(annotation) or annotation is type or annotation is collections.abc.Callable:
+        return True
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is collections.abc.Callable:
+        return fits(Candidate(cls), args[-1]) if args else True
+    if origin is type:
+        return fits(Candidate(cls), args[0])
+    return not isinstance(annotation, type) or isinstance(cls, annotation)
+
+
+def _result(annotation: Any) -> Any | None:
+    """Return what a provider that fits `annotation` gives; None when no provider fits."""
+    annotation = unwrapped(annotation)
+    if _is_open(annotation) or annotation is collections.abc.Callable:
+        return UNKNOWN
+    if get_origin(annotation) is collections.abc.Callable:
+        return get_args(annotation)[-1] if get_args(annotation) else UNKNOWN
+    return None

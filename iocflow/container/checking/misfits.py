@@ -1,0 +1,80 @@
+"""What a message says of a value that does not fit its annotation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from iocflow.container.inspecting.annotations import alternatives, shown
+from iocflow.container.inspecting.coercion import Misfit
+from iocflow.container.reading.yaml_nodes import shown as shown_text
+from iocflow.wiring import Listing, Node, Scalar, Table
+
+__all__ = ["Refusal", "described", "is_literal", "refusals"]
+
+
+_DURATIONS = "write a duration, as `500ms`, `30s`, `5m`, `2h` or `1d`"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A value, or a part of one, that is refused: `text` says so, `why` tells what would fit."""
+
+    node: Node
+    text: str
+    why: str
+
+
+def refusals(node: Node, annotation: Any, what: str, misfits: tuple[Misfit, ...]) -> Iterator[Refusal]:
+    """Yield what is wrong with a value; for a union of several types it is one thing, whatever each of them says."""
+    if len(alternatives(annotation)) > 1:
+        yield Refusal(node, _text(node, what, annotation), "write one that does")
+        return
+    for misfit in misfits:
+        inside, path, rest = _inside(node, misfit.path)
+        parts = "".join(f"item {part + 1} of " if isinstance(part, int) else f"`{part}` in " for part in reversed(path))
+        if timedelta in alternatives(annotation):
+            yield Refusal(inside, f"{parts}{what} is {described(inside)}, which is no duration", _DURATIONS)
+        elif misfit.kind == "missing" and rest:
+            text = f"{parts}{what} lacks `{rest[-1]}`, which `{shown(annotation)}` needs"
+            yield Refusal(inside, text, f"add `{rest[-1]}:`")
+        elif misfit.kind in ("unexpected_keyword_argument", "extra_forbidden"):
+            text = f"{parts}{what} is no part of `{shown(annotation)}`"
+            yield Refusal(inside, text, "remove it, or correct its name")
+        else:
+            # What a class says when it refuses a value may quote it, and a placeholder's value is not for printing.
+            hidden = misfit.quotes_value and not is_literal(node)
+            why = "write another one" if hidden else misfit.why.replace("input should", "it should")
+            yield Refusal(inside, _text(inside, parts + what, annotation), why)
+
+
+def _text(node: Node, what: str, annotation: Any) -> str:
+    return f"{what} is {described(node)}, which does not fit `{shown(annotation)}`"
+
+
+def described(node: Node) -> str:
+    """Return what the file says there, as a message may print it."""
+    if isinstance(node, Scalar):
+        return f"`{shown_text(node.text)}`" if node.text else "empty"
+    return "a list" if isinstance(node, Listing) else "an inner bean" if node.tag else "a table"
+
+
+def is_literal(node: Node) -> bool:
+    """Whether no placeholder was replaced in the node, so that its values may be printed."""
+    if isinstance(node, Scalar):
+        return "${" not in node.text
+    return all(map(is_literal, node.items if isinstance(node, Listing) else node.entries.values()))
+
+
+def _inside(node: Node, path: tuple[int | str, ...]) -> tuple[Node, tuple[int | str, ...], tuple[int | str, ...]]:
+    """Follow pydantic's path into the node as far as the file goes; return also what was followed, and the rest."""
+    for i, part in enumerate(path):
+        if isinstance(node, Listing) and isinstance(part, int) and part < len(node.items):
+            node = node.items[part]
+        elif isinstance(node, Table) and str(part) in node.entries:
+            node = node.entries[str(part)]
+        else:
+            return node, path[:i], path[i:]
+    return node, path, ()

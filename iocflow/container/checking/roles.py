@@ -1,0 +1,155 @@
+"""What a bean must be where it is wired: an activity, a handler, an observer, an interceptor, a joiner."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Union
+
+from iocflow.activity import Activity
+from iocflow.container.checking.checks import Checks, Requirement
+from iocflow.container.checking.description import Bean, Inner, Reference
+from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, missing, shown
+from iocflow.container.inspecting.contexts import activity_context, handler_context
+from iocflow.error_handling import HandlesErrors
+from iocflow.hooks import Interceptor
+from iocflow.wiring import Place
+
+__all__ = ["HANDLER", "INTERCEPTOR", "JOINER", "OBSERVER", "Role", "Roles", "Wire"]
+
+Wire = Reference | Inner
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A role: its noun, what a bean has that fills it, that as an annotation, and what is said of one that does not."""
+
+    noun: str
+    member: str
+    annotation: Any
+    lack: str
+    remedy: str
+
+
+_CALLABLE = ("it cannot be called", "name a function of your own, or a bean with `__call__`")
+HANDLER = Role("error handler", "handle_error", HandlesErrors, "it has no `handle_error`", "name a bean that has it")
+OBSERVER = Role("observer", "__call__", Callable[..., None], *_CALLABLE)
+INTERCEPTOR = Role("interceptor", "around_step", Interceptor, "it has no `around_step`", "name a bean that has it")
+JOINER = Role("joiner", "__call__", Callable[..., Any], *_CALLABLE)
+
+
+class Roles:
+    """Checks that wired beans fill their roles."""
+
+    def __init__(self, checks: Checks) -> None:
+        """Take what the checks share."""
+        self._checks = checks
+        self._complete: set[Bean] = set()
+
+    def candidate(self, wire: Wire) -> Candidate:
+        """Return what stands there."""
+        if isinstance(wire, Reference):
+            return self._checks.candidate(wire.id)
+        return Candidate(wire.bean.type, loose=wire.bean.loose)
+
+    def bean(self, wire: Wire) -> Bean | None:
+        """Return the bean that stands there, unless it is a processor or is overridden."""
+        if isinstance(wire, Inner):
+            return wire.bean
+        return None if wire.id in self._checks.overrides else self._checks.defined.get(wire.id)
+
+    def target(self, wire: Wire) -> Any:
+        """Return the class or function that stands there; None for a processor, and when nobody knows."""
+        if isinstance(wire, Reference) and wire.id in self._checks.overrides:
+            override = self._checks.overrides[wire.id]
+            return override if isinstance(override, types.FunctionType) else type(override)
+        bean = self.bean(wire)
+        if bean is None or bean.type is object:
+            return None
+        return bean.target if bean.kind == "call" else bean.type
+
+    def fills(self, wire: Wire, role: Role, place: Place, what: str) -> None:
+        """Note it when the bean does not fill `role`."""
+        if isinstance(wire, Reference):
+            self._checks.requirements.setdefault(wire.id, []).append(Requirement(role.annotation, what, place))
+        candidate = self.candidate(wire)
+        if not candidate.unknown and not candidate.has(role.member):
+            text = f"{what} is {self._named(wire)}, which is no {role.noun}: {role.lack}"
+            self._note(wire, place, text, role.remedy)
+
+    def handles(self, wire: Wire, context: type | None, place: Place, what: str) -> None:
+        """Note it when a handler is written for another context."""
+        target = self.target(wire)
+        if context is not None and isinstance(target, type):
+            self._meets(wire, context, handler_context(target, self._checks.signatures), place, what)
+
+    def acts(self, wire: Wire, context: type | None, place: Place, what: str) -> None:
+        """Note it when the bean is no activity, or is one for another context than `context`."""
+        if isinstance(wire, Reference):
+            self._checks.requirements.setdefault(wire.id, []).append(Requirement(_ACTIVITY, what, place))
+            if wire.id in self._checks.processors and wire.id not in self._checks.overrides:
+                inner = self._checks.processors[wire.id].context
+                self._meets(wire, context, UNKNOWN if inner is None else inner, place, what)
+                return
+        candidate = self.candidate(wire)
+        if not self._checks.fits(candidate, _ACTIVITY):
+            if candidate.has("execute"):
+                why, remedy = "does not subclass `iocflow.Activity`", "let it subclass `iocflow.Activity`"
+            else:
+                why, remedy = "has no `execute`", "name an activity, a processor, or a `call:` bean"
+            self._note(wire, place, f"{what} is {self._named(wire)}, which is no activity: it {why}", remedy)
+            return
+        bean, target = self.bean(wire), self.target(wire)
+        if bean is not None and bean.kind == "call" and bean.target is not None:
+            self._completely(bean)
+        if target is not None and context is not None:
+            self._meets(wire, context, activity_context(target, self._checks.signatures), place, what)
+
+    def _completely(self, bean: Bean) -> None:
+        """Note what a function needs beside the context and is not given."""
+        if bean in self._complete:
+            return
+        self._complete.add(bean)
+        parameters = list(self._checks.signatures.of(bean.target).parameters.values())
+        name = bean.target.__name__
+        if not parameters and not self._checks.signatures.of(bean.target).open:
+            what = f"{bean} cannot be an activity: `{name}` takes no argument"
+            self._checks.findings.error(bean.place, what, "let it take the context")
+        lacking = [one.name for one in parameters[1:] if one.required and one.name not in bean.keywords]
+        if lacking:
+            names = ", ".join(f"`{one}`" for one in lacking)
+            what = f"{bean} lacks {names}, which `{name}` needs beside the context"
+            self._checks.findings.error(
+                bean.place, what, f"write `args: {{{', '.join(f'{one}: …' for one in lacking)}}}`"
+            )
+
+    def _meets(self, wire: Wire, context: type | None, wanted: Any, place: Place, what: str) -> None:
+        """Compare the context that is wanted with the processor's."""
+        if context is None or self._checks.fits(Candidate(context), wanted):
+            return
+        without = missing(Candidate(context), wanted)
+        works = f"which works on `{shown(wanted)}`, and the context is `{shown(context)}`{without}"
+        text = f"{what} is {self._named(wire)}, {works}"
+        lacking = without.removeprefix(" without ")
+        remedy = f"let the context have {lacking}" if lacking else f"let the context be a `{shown(wanted)}`"
+        self._note(wire, place, text, f"{remedy}, or wire another one")
+
+    def _named(self, wire: Wire) -> str:
+        if isinstance(wire, Reference):
+            if wire.id in self._checks.processors and wire.id not in self._checks.overrides:
+                return f"the processor `{wire.id}`"
+            cls = self.candidate(wire).cls
+            return f"`{wire.id}`" + ("" if cls in (types.FunctionType, object) else f" (`{shown(cls)}`)")
+        return f"`{getattr(wire.bean.target, '__name__', wire.bean.kind)}`"
+
+    def _note(self, wire: Wire, place: Place, text: str, remedy: str) -> None:
+        related = []
+        if isinstance(wire, Reference):
+            related = [(self._checks.info(wire.id).place, f"`{wire.id}` is defined here")]
+        self._checks.findings.error(place, text, remedy, related=related)
+
+
+_ACTIVITY: Any = Union[Activity, types.FunctionType, functools.partial]  # noqa: UP007
+"""What can stand as a step; processors are activities."""

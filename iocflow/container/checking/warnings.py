@@ -1,0 +1,123 @@
+"""What works, but is probably not meant: time limits that nobody keeps, and activities that keep state of a run."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import inspect
+import linecache
+import textwrap
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from iocflow.container.checking.checks import Checks
+from iocflow.container.checking.description import Block, Step
+from iocflow.container.checking.graph import all_steps, children
+from iocflow.container.checking.roles import Roles
+from iocflow.container.inspecting.annotations import member_of, shown
+from iocflow.wiring import Place
+
+__all__ = ["warn_about_state", "warn_about_time"]
+
+_STORE_ATTR = dis.opmap["STORE_ATTR"]
+_WATCHES = {"remaining", "deadline", "cancelled"}
+
+
+def warn_about_time(checks: Checks, roles: Roles) -> None:
+    """Warn about time limits of code that is neither async nor looks at the time that is left."""
+    for id, bean in checks.defined.items():
+        if bean.time_limit is not None and id not in checks.overrides:
+            target = bean.target if bean.kind == "call" else bean.type
+            if target is not object and not _keeps_time(target):
+                _warn_of_limit(checks, bean.place, f"the time limit of bean `{id}`", target)
+    for process in checks.described.values():
+        for step, _ in all_steps((*children(process.shape), *process.finally_)):
+            if step.time_limit is None:
+                continue
+            for target in _targets(step, roles):
+                if not _keeps_time(target):
+                    text = f"the time limit of step `{step.name}` of processor `{process.id}`"
+                    _warn_of_limit(checks, step.place, text, target)
+
+
+def _targets(step: Step, roles: Roles) -> Iterator[Any]:
+    """Yield the classes and functions that the limit of a step is about; another processor's are its own business."""
+    if isinstance(step.what, Block):
+        for inner in children(step.what.shape):
+            yield from _targets(inner, roles)
+    else:
+        target = roles.target(step.what)
+        if target is not None and target is not object:
+            yield target
+
+
+def _warn_of_limit(checks: Checks, place: Place, what: str, target: Any) -> None:
+    checks.findings.warn(
+        place,
+        f"{what} cannot be enforced: `{shown(target) if isinstance(target, type) else target.__name__}` is not async",
+        "write it as `async def`, or let it look at `context.step.remaining()`",
+    )
+
+
+def _keeps_time(target: Any) -> bool:
+    """Whether the code can be cancelled, or reads the time that is left."""
+    execute = member_of(target, "execute") if isinstance(target, type) else target
+    if not inspect.isfunction(execute) or inspect.iscoroutinefunction(execute):
+        return True
+    functions = [execute]
+    if isinstance(target, type):
+        functions += [one for base in target.__mro__ for one in vars(base).values() if inspect.isfunction(one)]
+    return any(not _WATCHES.isdisjoint(_names(function.__code__)) for function in functions)
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Return the attributes that a function, and those defined in it, may read."""
+    inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def warn_about_state(checks: Checks) -> None:
+    """Warn about singletons whose `execute` writes on the object that all runs share."""
+    known: dict[types.FunctionType, tuple[tuple[int, str], ...]] = {}
+    for id, bean in checks.defined.items():
+        execute = member_of(bean.type, "execute")
+        if bean.scope != "singleton" or id in checks.overrides or not inspect.isfunction(execute):
+            continue
+        if execute not in known:
+            known[execute] = tuple(_written(execute))
+        for line, name in known[execute]:
+            checks.findings.warn(
+                bean.place,
+                f"`{execute.__qualname__}` sets `self.{name}`, and `{id}` is a singleton that all runs share",
+                "keep what belongs to a run on the context",
+                related=[(Place(execute.__code__.co_filename, line, 1), "here")],
+            )
+
+
+def _written(function: types.FunctionType) -> Iterator[tuple[int, str]]:
+    """Yield line and name of each attribute of its first parameter that a method sets."""
+    code = function.__code__
+    # Each instruction is two bytes; a method that stores no attribute at all needs no look at its source.
+    if not code.co_argcount or _STORE_ATTR not in code.co_code[::2]:
+        return
+    try:
+        tree = ast.parse(_source(code))
+    except SyntaxError:  # there is no source to look at: code from a zip file, or typed in
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load):
+            continue
+        if isinstance(node.value, ast.Name) and node.value.id == code.co_varnames[0]:
+            yield code.co_firstlineno + node.lineno - 1, node.attr
+
+
+def _source(code: types.CodeType) -> str:
+    """Return the lines of a function; `inspect.getsource` would tokenize them, which takes ten times as long."""
+    lines = linecache.getlines(code.co_filename)
+    return textwrap.dedent("".join(lines[code.co_firstlineno - 1 : _last_line(code)]))
+
+
+def _last_line(code: types.CodeType) -> int:
+    own = max((end for _, end, _, _ in code.co_positions() if end is not None), default=code.co_firstlineno)
+    return max(own, *(_last_line(one) for one in code.co_consts if isinstance(one, types.CodeType)), 0)

@@ -1,0 +1,126 @@
+"""What a class or function can be given by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from iocflow.container.inspecting.annotations import UNKNOWN, member_of, resolved
+
+__all__ = ["Parameter", "Signature", "Signatures", "arranged"]
+
+T = TypeVar("T")
+
+_LIST: Any = list
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter; `several` marks `*args`, which takes a list."""
+
+    name: str
+    annotation: Any
+    required: bool
+    by_position: bool = False
+    several: bool = False
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What can be given to a class or function.
+
+    Attributes:
+        parameters: By name, in order.
+        open: Whether other names are taken too (`**kwargs`).
+        extra: The annotation of those.
+        returns: The annotation of what comes back; of a class, the class.
+    """
+
+    parameters: Mapping[str, Parameter]
+    open: bool
+    extra: Any
+    returns: Any
+
+    def annotation(self, name: str) -> Any:
+        """Return the annotation that a value of that name meets."""
+        known = self.parameters.get(name)
+        return known.annotation if known is not None else self.extra
+
+    def without_first(self) -> Signature:
+        """Return what is left of it when the first parameter is given by somebody else."""
+        return dataclasses.replace(self, parameters=dict(list(self.parameters.items())[1:]))
+
+
+class Signatures:
+    """Reads signatures, each one once."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._known: dict[Any, Signature] = {}
+
+    def of(self, target: Any) -> Signature:
+        """Return the signature of a class (its constructor's) or function."""
+        if target not in self._known:
+            self._known[target] = _read(target)
+        return self._known[target]
+
+
+def _read(target: Any) -> Signature:
+    try:
+        signature = inspect.signature(target)
+    except (ValueError, TypeError):  # a class written in C that does not tell
+        return Signature({}, open=True, extra=UNKNOWN, returns=target if isinstance(target, type) else UNKNOWN)
+    hints = _hints(target) if signature.parameters or not isinstance(target, type) else {}
+    kinds = inspect.Parameter
+    parameters, extra, is_open = {}, UNKNOWN, False
+    for one in signature.parameters.values():
+        annotation = hints.get(one.name, UNKNOWN)
+        several = one.kind is kinds.VAR_POSITIONAL
+        if one.kind is kinds.VAR_KEYWORD:
+            extra, is_open = annotation, True
+            continue
+        if several and annotation is not UNKNOWN:
+            annotation = _LIST[annotation]
+        parameters[one.name] = Parameter(
+            one.name,
+            annotation,
+            required=one.default is kinds.empty and not several,
+            by_position=several or one.kind is kinds.POSITIONAL_ONLY,
+            several=several,
+            default=one.default,
+        )
+    returns = target if isinstance(target, type) else hints.get("return", UNKNOWN)
+    return Signature(parameters, is_open, extra, returns)
+
+
+def _hints(target: Any) -> Mapping[str, Any]:
+    if not isinstance(target, type):
+        return resolved(target)
+    maker: Any = member_of(target, "__init__")
+    if maker is object.__init__:
+        maker = inspect.unwrap(target.__new__)
+    # A dataclass's constructor carries its bases' annotations as text, to be looked up where each was written.
+    fields = resolved(target) if dataclasses.is_dataclass(target) else {}
+    return {**fields, **(resolved(maker) if inspect.isfunction(maker) else {})}
+
+
+def arranged(
+    signature: Signature, values: Mapping[str, T], constant: Callable[[Any], T]
+) -> tuple[tuple[T, ...], dict[str, T]]:
+    """Return `values`, given by name, as positional and keyword arguments.
+
+    Names are kept, but for the parameters that can be filled by position only and those that stand before them; one
+    that is left out in between gets `constant(default)`.
+    """
+    order = list(signature.parameters.values())
+    leading = order[: 1 + max((i for i, one in enumerate(order) if one.by_position and one.name in values), default=-1)]
+    positional = tuple(
+        values[one.name] if one.name in values else constant(one.default)
+        for one in leading
+        if one.name in values or not (one.required or one.several)
+    )
+    return positional, {name: value for name, value in values.items() if name not in {one.name for one in leading}}

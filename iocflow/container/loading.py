@@ -1,0 +1,110 @@
+"""The two entrances: `load` and `check` read and check a file in the same way; only `load` builds it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iocflow.container.app import App, Origin
+from iocflow.container.building import Registry
+from iocflow.container.checking import Examined, examine
+from iocflow.container.checking.summary import summary_of
+from iocflow.container.failures import BuildError
+from iocflow.container.reading import read_document
+from iocflow.container.rendering import in_order, render
+from iocflow.wiring import ConfigurationError, Mistake, Place
+
+__all__ = ["Checked", "check", "load"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What the checks found.
+
+    Attributes:
+        path: The file.
+        mistakes: Everything, warnings too, in the order of the files' lines.
+        summary: What is wired, as plain data (JSON-able): `processors` by id with `kind`, `context`, `steps`,
+            `handlers`; the number of `beans`; `launchers` by name with their keys.
+    """
+
+    path: str
+    mistakes: tuple[Mistake, ...]
+    summary: Mapping[str, Any]
+    sources: Mapping[str, Any]
+
+    @property
+    def failed(self) -> bool:
+        """Whether the file cannot be loaded."""
+        return any(not mistake.warning for mistake in self.mistakes)
+
+    def rendered(self, *, colour: bool = False) -> str:
+        """Return all mistakes as text, with the lines of the file and a caret under each place."""
+        return render(self.mistakes, self.sources, colour=colour)
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    profiles: Iterable[str] = (),
+    values: Mapping[str, Any] | None = None,
+    allow: Iterable[str] = (),
+    override: Mapping[str, object] | None = None,
+) -> App:
+    """Return the application that the container file at `path` describes, built; close it, or use it in a `with`.
+
+    The import path is left alone: the modules that the file names must be importable.
+
+    Args:
+        path: The container file.
+        profiles: The names of profiles; a later one replaces what an earlier one says.
+        values: What wins over the file's `values:`, by dotted key (`{"smtp.host": "localhost"}`).
+        allow: Packages that the file may name, beside those that it allows itself.
+        override: Objects that replace beans by id, for tests; the real ones are never built.
+
+    Raises:
+        ConfigurationError: The file has mistakes; all are told, and nothing was constructed.
+        BuildError: A constructor, factory or `init` raised; what was built before is closed again.
+    """
+    document = read_document(path, profiles=profiles, values=values, allow=allow)
+    examined = examine(document, override or {})
+    mistakes = in_order(document.findings.mistakes)
+    if document.findings.failed:
+        raise ConfigurationError(mistakes, render(mistakes, document.sources))
+    return _built(examined, mistakes)
+
+
+def check(
+    path: str | os.PathLike[str],
+    *,
+    profiles: Iterable[str] = (),
+    values: Mapping[str, Any] | None = None,
+    allow: Iterable[str] = (),
+    override: Mapping[str, object] | None = None,
+) -> Checked:
+    """Check the file at `path` as `load` does, and construct nothing; the arguments are those of `load`."""
+    document = read_document(path, profiles=profiles, values=values, allow=allow)
+    summary = summary_of(examine(document, override or {}).bench)
+    return Checked(document.path, in_order(document.findings.mistakes), summary, document.sources)
+
+
+def _built(examined: Examined, warnings: tuple[Mistake, ...]) -> App:
+    bench = examined.bench
+    document = bench.document
+
+    def refusal(place: Place, text: str) -> BuildError:
+        mistake = Mistake(place, document.secrets.mask(text))
+        return BuildError([mistake], render([mistake], document.sources))
+
+    registry = Registry(bench.defined, bench.described, examined.graph, bench.hooks, refusal)
+    registry.build(bench.overrides)
+    origin = Origin(document.path, warnings, document.secrets, bench.requirements)
+    app = App.wired(registry, origin, examined.builders)
+    for key in examined.builders:
+        try:
+            app.section(key)
+        except Exception as error:
+            raise registry.failed(key, document.sections[key].place, error) from error
+    return app
