@@ -110,7 +110,7 @@ class _Move:
             self.attempt(frame)
         elif state == "execute":
             self.executed(frame, reply)
-        elif "error" in reply:
+        elif "error" in reply and not (state == "join" and self.too_many(frame)):
             self.frame_failed(frame, reply["error"])
         elif state == "seed":
             self.seeded(frame, stop=reply.get("stop", False))
@@ -123,11 +123,11 @@ class _Move:
             frame["ends"] = reply["ends"]
             every = all(end["outcome"] == "FAILED" for end in reply["ends"])
             if every and self.of(frame)["kind"] == "split":
-                self.joined(frame, stop=False)
+                self.joined(frame, {})
             else:
                 frame["state"] = "join"
         else:
-            self.joined(frame, stop=reply.get("stop", False))
+            self.joined(frame, reply)
 
     def unwind(self, frame: Frame, outcome: str) -> None:
         """Give up what is under way, and end with `outcome` after every `finally` from here outwards."""
@@ -379,16 +379,20 @@ class _Move:
         else:
             self.next_item(frame)
 
-    def joined(self, frame: Frame, *, stop: bool) -> None:
-        """End a split, or a parallel for-each, after the join, which may have asked to stop."""
-        failed = [end for end in frame["ends"] if end["outcome"] == "FAILED"]
-        if len(failed) > self.allowed(frame):
-            errors = [end["error"] for end in failed if end["error"] is not None]
-            raises = any(end["raises"] for end in failed)
+    def joined(self, frame: Frame, reply: Reply) -> None:
+        """End a split, or a parallel for-each, after the join, which may have failed too, or asked to stop."""
+        if self.too_many(frame):
+            errors = [end["error"] for end in frame["ends"] if end["outcome"] == "FAILED" and end["error"]]
+            raises = any(end["raises"] for end in frame["ends"])
+            errors += [reply["error"]] if "error" in reply else []
             self.close(frame, "FAILED", self.group(frame, errors), raises=raises)
         else:
-            stopped = stop or any(end["outcome"] == "STOPPED" for end in frame["ends"])
+            stopped = reply.get("stop") or any(end["outcome"] == "STOPPED" for end in frame["ends"])
             self.close(frame, "STOPPED" if stopped else "COMPLETED")
+
+    def too_many(self, frame: Frame) -> bool:
+        """Return whether more branches or items failed than may."""
+        return sum(end["outcome"] == "FAILED" for end in frame["ends"]) > self.allowed(frame)
 
     def allowed(self, frame: Frame) -> int:
         """Return how many branches or items may fail."""

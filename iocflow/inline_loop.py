@@ -204,7 +204,15 @@ class InlineLoop:
 
     def _join(self, command: Command) -> Reply:
         composite = self.parts.composites[command["p"]]
-        joined = composite.join(self.context, self._kept, command["failed"])
+        try:
+            joined = composite.join(self.context, self._kept, command["failed"])
+        except Exception as error:
+            if not command["failed"]:
+                raise
+            # Branches failed as well: this may be told of as a part of their group, which nobody logs again.
+            record = self.errors.record(error)
+            self.log_once(record, logging.ERROR, "the join of %s failed", command["path"] or command["p"])
+            return {"error": {**record, "logged": True}, "stop": self.stops(self.context)}
         if joined is not None:
             self._go_on_with(joined)
         return {"stop": self.stops(self.context)}

@@ -283,7 +283,8 @@ def test_the_name_of_an_activity_can_be_set() -> None:
 WIRING = """
 import json
 from behaviour.parts import Box, add, fail, go_left, yes
-from iocflow import *
+from iocflow import (CONTINUE, ExclusiveChoiceProcessor, ForEachProcessor, GoTo, LoggingErrorHandler, OnError,
+    ParallelSplitProcessor, RetryingErrorHandler, SequenceProcessor, activity)
 
 inner = SequenceProcessor([add, activity(fail, on_error=[OnError(LookupError, GoTo("add")), LoggingErrorHandler()])],
     context=Box, name="inner", finally_=[go_left], max_steps=7)
