@@ -21,9 +21,9 @@ from iocflow.container.checking.description import (
     Step,
     Steps,
 )
-from iocflow.container.checking.misfits import described
 from iocflow.container.checking.roles import JOINER
 from iocflow.container.inspecting.annotations import fields_of, shown
+from iocflow.container.nodes import described, is_table
 from iocflow.wiring import Listing, Node, Scalar, Table, did_you_mean
 
 __all__ = ["KINDS", "Blocks"]
@@ -78,7 +78,7 @@ class Blocks:
         """Read one step: an id, a dotted name, a list, a table with `do`, or a block."""
         if isinstance(node, Listing) and not node.tag:
             return Step(node.place, self._number("sequence"), self._sequence(node, what))
-        if isinstance(node, Table) and not node.tag:
+        if is_table(node):
             return self._table(node, what)
         wire = self._wire(node, what)
         if wire is None:
@@ -227,7 +227,7 @@ class Blocks:
 
     def _choice(self, node: Node, table: Table, what: str, default: tuple[Rule, ...]) -> Choice | None:
         routes = table.entries.get("routes")
-        if routes is None and not (isinstance(node, Table) and not node.tag):
+        if routes is None and not is_table(node):
             remedy = "write `routes: {RESULT: ACTIVITY, else: end}` beside it"
             self._checks.findings.error(node.place, f"{what} has an activity that decides, and no `routes`", remedy)
             return None

@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Any, Union
 
 from iocflow.container.checking.description import Bean, Process
-from iocflow.container.checking.misfits import described, refusals
+from iocflow.container.checking.misfits import refusals
 from iocflow.container.checking.names import Names, Want
 from iocflow.container.inspecting.annotations import Candidate, alternatives, fits, missing, shown
-from iocflow.container.inspecting.coercion import Coercion, MisfitError, is_tagged, plain
+from iocflow.container.inspecting.coercion import Coercion, MisfitError
 from iocflow.container.inspecting.parameters import Signatures
+from iocflow.container.nodes import described, has_unresolved, is_table, is_tagged, is_unresolved, plain
 from iocflow.container.reading.document import Document
-from iocflow.container.reading.yaml_nodes import is_unresolved
 from iocflow.wiring import BeanInfo, Listing, Node, Place, Scalar, Table, did_you_mean
 
 __all__ = ["Checks", "Requirement"]
@@ -66,7 +66,7 @@ class Checks:
 
     def coerce(self, node: Node, annotation: Any, what: str) -> Any:
         """Return the node's value as `annotation` wants it; a misfit is noted, and gives None."""
-        if _has_unresolved(node):
+        if has_unresolved(node):
             return None
         if is_tagged(node):
             self.findings.error(
@@ -163,7 +163,7 @@ class Checks:
 
     def table(self, node: Node, what: str) -> Table | None:
         """Return the node if it is a table, or note that it is none."""
-        if isinstance(node, Table) and not node.tag:
+        if is_table(node):
             return node
         if not is_unresolved(node):
             self.findings.error(node.place, f"{what} is {described(node)}", "write a table `key: value`")
@@ -227,10 +227,3 @@ def _value(node: Node, annotation: Any) -> Any:
         number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
         return str(node.value) if number else node.value
     return plain(node)
-
-
-def _has_unresolved(node: Node) -> bool:
-    """Whether a mistake about the node, or about a part of it, is noted already."""
-    if isinstance(node, Scalar):
-        return is_unresolved(node)
-    return any(map(_has_unresolved, node.items if isinstance(node, Listing) else node.entries.values()))

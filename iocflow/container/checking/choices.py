@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection
 from iocflow.container.checking.beans import RESERVED
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Block, Choice, Step
-from iocflow.container.checking.misfits import described
 from iocflow.container.checking.roles import Roles
 from iocflow.container.inspecting.contexts import results
+from iocflow.container.nodes import described
 from iocflow.wiring import Node, Place, Scalar, Table, did_you_mean
 
 __all__ = ["Choices"]

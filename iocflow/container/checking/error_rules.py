@@ -8,8 +8,8 @@ from typing import Any
 
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Constant, Inner, Reference, Rule, Value
-from iocflow.container.checking.misfits import described
 from iocflow.container.checking.roles import HANDLER, Roles, Wire
+from iocflow.container.nodes import described, is_table
 from iocflow.error_handling import CONTINUE, FAIL, PASS, STOP, Decision, GoTo, RetryingErrorHandler
 from iocflow.wiring import Node, Place, Scalar, Table, did_you_mean
 
@@ -66,7 +66,7 @@ class Rules:
             self._checks.findings.error(rule.place, text, remedy)
 
     def _rule(self, node: Node, what: str, *, by_default: bool) -> Rule | None:
-        if not isinstance(node, Table) or node.tag:
+        if not is_table(node):
             if isinstance(node, Scalar) and node.value in (*DECISIONS, "retry"):
                 word = node.value
                 remedy = f"write `{{then: {word}}}`" if word != "retry" else "write `{retry: {attempts: 3}}`"
@@ -105,7 +105,7 @@ class Rules:
         return (None if decision is None else Constant(decision)), "" if decision is None else decision.activity
 
     def _decision(self, node: Node, what: str) -> Decision | None:
-        if isinstance(node, Table) and not node.tag:
+        if is_table(node):
             self._checks.unknown_keys(node, ("goto",), what)
             target = node.entries.get("goto")
             name = None if target is None else self._checks.text(target, f"`goto` of {what}")

@@ -9,9 +9,8 @@ from typing import Any, get_args, get_origin
 
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Constant, Entries, Inner, Items, ProviderOf, Reference, Value
-from iocflow.container.checking.misfits import described
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, alternatives, fits, shown, unwrapped
-from iocflow.container.inspecting.coercion import is_tagged
+from iocflow.container.nodes import described, is_tagged
 from iocflow.wiring import Listing, Node, Scalar, Table
 
 __all__ = ["GivenValues"]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_origin
 
 from iocflow.container.checking.checks import Checks
-from iocflow.container.checking.misfits import described
 from iocflow.container.inspecting.annotations import UNKNOWN, alternatives, is_protocol
+from iocflow.container.nodes import described
 from iocflow.wiring import Place, Scalar, Table, did_you_mean
 
 __all__ = ["BEAN_KEYS", "LATER_BEAN_KEYS", "MAKERS", "SCOPES", "Header", "read_header"]

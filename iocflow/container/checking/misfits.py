@@ -9,10 +9,10 @@ from typing import Any
 
 from iocflow.container.inspecting.annotations import alternatives, shown
 from iocflow.container.inspecting.coercion import Misfit
-from iocflow.container.reading.yaml_nodes import shown as shown_text
-from iocflow.wiring import Listing, Node, Scalar, Table
+from iocflow.container.nodes import described, is_literal
+from iocflow.wiring import Listing, Node, Table
 
-__all__ = ["Refusal", "described", "is_literal", "refusals"]
+__all__ = ["Refusal", "refusals"]
 
 
 _DURATIONS = "write a duration, as `500ms`, `30s`, `5m`, `2h` or `1d`"
@@ -52,20 +52,6 @@ def refusals(node: Node, annotation: Any, what: str, misfits: tuple[Misfit, ...]
 
 def _text(node: Node, what: str, annotation: Any) -> str:
     return f"{what} is {described(node)}, which does not fit `{shown(annotation)}`"
-
-
-def described(node: Node) -> str:
-    """Return what the file says there, as a message may print it."""
-    if isinstance(node, Scalar):
-        return f"`{shown_text(node.text)}`" if node.text else "empty"
-    return "a list" if isinstance(node, Listing) else "an inner bean" if node.tag else "a table"
-
-
-def is_literal(node: Node) -> bool:
-    """Whether no placeholder was replaced in the node, so that its values may be printed."""
-    if isinstance(node, Scalar):
-        return "${" not in node.text
-    return all(map(is_literal, node.items if isinstance(node, Listing) else node.entries.values()))
 
 
 def _inside(node: Node, path: tuple[int | str, ...]) -> tuple[Node, tuple[int | str, ...], tuple[int | str, ...]]:

@@ -13,9 +13,9 @@ from functools import cached_property
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Literal, TypeGuard
 
+from iocflow.container.nodes import clipped, is_unresolved
 from iocflow.container.reading.allowing import is_dotted, is_standard, lies_in
 from iocflow.container.reading.document import Document
-from iocflow.container.reading.yaml_nodes import is_unresolved, shown
 from iocflow.wiring import Place, Scalar, did_you_mean
 
 __all__ = ["Names", "Want"]
@@ -96,7 +96,7 @@ class Names:
     def _name(self, node: Scalar, want: Want, what: str) -> _Name | None:
         """Return the parts of the name, or note that it is none."""
         text = node.value if isinstance(node.value, str) else ""
-        written = shown(node.text)
+        written = clipped(node.text)
         full = text
         if text.startswith("."):
             package = self._document.packages.get(node.place.file)

@@ -9,8 +9,8 @@ from iocflow.container.checking.beans import Beans, check_id
 from iocflow.container.checking.blocks import KINDS, Blocks
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Process, Rule, Steps
-from iocflow.container.checking.misfits import described
 from iocflow.container.inspecting.annotations import shown
+from iocflow.container.nodes import described
 from iocflow.context import ProcessContext
 from iocflow.exclusive_choice import ExclusiveChoiceProcessor
 from iocflow.for_each import ForEachProcessor

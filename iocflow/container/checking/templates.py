@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iocflow.container.checking.checks import Checks
+from iocflow.container.nodes import is_table
 from iocflow.wiring import Node, Place, Table, did_you_mean
 
 __all__ = ["Templates"]
@@ -76,7 +77,7 @@ def _overlaid(parent: Table, own: Table) -> Table:
 
 def _deep(below: Node, above: Node) -> Node:
     """Return `above` over `below`: tables are merged key by key, anything else is replaced."""
-    if not (isinstance(below, Table) and isinstance(above, Table)) or below.tag or above.tag:
+    if not (is_table(below) and is_table(above)):
         return above
     entries = dict(below.entries)
     for key, node in above.entries.items():

@@ -24,9 +24,8 @@ from iocflow.container.inspecting.annotations import (
     unwrapped,
 )
 from iocflow.errors import IocflowError
-from iocflow.wiring import Listing, Node, Scalar, Table
 
-__all__ = ["Coercion", "MisfitError", "duration", "is_tagged", "plain"]
+__all__ = ["Coercion", "MisfitError", "duration"]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
@@ -66,24 +65,6 @@ def duration(text: Any) -> Any:
     """Return `500ms`, `30s`, `5m`, `2h`, `1d` as seconds; anything else as it is."""
     found = _DURATION.fullmatch(text) if isinstance(text, str) else None
     return float(found[1]) * _UNITS[found[2]] if found else text
-
-
-def plain(node: Node) -> Any:
-    """Return the node as plain data."""
-    if isinstance(node, Scalar):
-        return node.value
-    if isinstance(node, Listing):
-        return [plain(item) for item in node.items]
-    return {key: plain(value) for key, value in node.entries.items()}
-
-
-def is_tagged(node: Node) -> bool:
-    """Whether there is any tag in the node: a reference, an inner bean, a provider, a type."""
-    if node.tag:
-        return True
-    if isinstance(node, Listing):
-        return any(map(is_tagged, node.items))
-    return isinstance(node, Table) and any(map(is_tagged, node.entries.values()))
 
 
 class Coercion:

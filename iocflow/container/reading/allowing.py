@@ -9,8 +9,8 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from iocflow.container.nodes import clipped, is_unresolved
 from iocflow.container.reading.files import Refusal, lines_of, read_text
-from iocflow.container.reading.yaml_nodes import is_unresolved, shown
 from iocflow.wiring import Findings, Node, Place, Scalar
 
 __all__ = ["ProjectAllow", "is_dotted", "is_standard", "lies_in", "package_name", "project_allow", "refusal_of"]
@@ -47,7 +47,7 @@ def package_name(node: Node, what: str, findings: Findings) -> str | None:
         return None
     text = node.text if isinstance(node, Scalar) else ""
     if not isinstance(node, Scalar) or node.value != text or node.tag or not is_dotted(text):
-        said = f", not `{shown(text)}`" if text else ""
+        said = f", not `{clipped(text)}`" if text else ""
         findings.error(node.place, f"{what} takes the dotted name of a package{said}", "write it like `acme.jobs`")
         return None
     refused = refusal_of(text)

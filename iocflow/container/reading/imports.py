@@ -6,9 +6,10 @@ import difflib
 import os
 
 from iocflow.container.extensions import Extensions
+from iocflow.container.nodes import clipped
 from iocflow.container.reading.files import Refusal, lines_of, read_text
 from iocflow.container.reading.structure import SourceFile, read_structure
-from iocflow.container.reading.yaml_nodes import parse, shown
+from iocflow.container.reading.yaml_nodes import parse
 from iocflow.wiring import Findings, Place, Scalar
 
 __all__ = ["MAX_IMPORT_DEPTH", "FileReader"]
@@ -83,14 +84,14 @@ class FileReader:
             return
         place = importing.place if importing else Place(path, 1, 1)
         written = importing.text if importing else path
-        self._findings.error(place, f"`{shown(written)}` {refusal.what}", refusal.remedy or _nearest(path, written))
+        self._findings.error(place, f"`{clipped(written)}` {refusal.what}", refusal.remedy or _nearest(path, written))
 
     def _note_cycle(self, real: str, path: str, importing: Scalar | None) -> None:
         if importing:
             names = list(self._open.values())
             circle = " -> ".join([*names[list(self._open).index(real) :], self._open[real]])
             self._findings.error(
-                importing.place, f"`{shown(path)}` imports itself: {circle}", "remove one of the imports"
+                importing.place, f"`{clipped(path)}` imports itself: {circle}", "remove one of the imports"
             )
 
 
@@ -111,7 +112,7 @@ def _nearest(path: str, written: str) -> str:
     try:
         names = sorted(name for name in os.listdir(folder or ".") if name.endswith((".yaml", ".yml")))
     except OSError:
-        return f"there is no folder `{shown(folder)}`"
+        return f"there is no folder `{clipped(folder)}`"
     stems = {os.path.splitext(name)[0]: os.path.join(os.path.dirname(written), name) for name in names}
     near = difflib.get_close_matches(os.path.splitext(os.path.basename(path))[0], stems, n=1)
     if near:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from iocflow.container.reading.yaml_nodes import shown
+from iocflow.container.nodes import clipped
 from iocflow.wiring import Findings, Listing, Node, Place, Table, did_you_mean
 
 __all__ = ["ONE_ID_SPACE", "Merged"]
@@ -115,4 +115,4 @@ class Merged:
 
 
 def _called(key: str, name: str) -> str:
-    return f"id `{shown(name)}`" if key in ONE_ID_SPACE else f"`{shown(name)}` of `{key}`"
+    return f"id `{clipped(name)}`" if key in ONE_ID_SPACE else f"`{clipped(name)}` of `{key}`"

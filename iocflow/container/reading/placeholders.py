@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from iocflow.container.reading.yaml_nodes import shown
+from iocflow.container.nodes import clipped
 from iocflow.errors import IocflowError
 
 __all__ = ["Placeholder", "PlaceholderError", "Template", "parse_template", "placeholders_of"]
@@ -87,7 +87,7 @@ def _parts(text: str, position: int, depth: int, opened: int) -> tuple[Template,
         elif token[0] == "}" and depth:
             break
         elif depth:
-            raise PlaceholderError(f"`$${{` in the default `{shown(text[begin:])}`", "name a value that holds it")
+            raise PlaceholderError(f"`$${{` in the default `{clipped(text[begin:])}`", "name a value that holds it")
         else:
             literal += "}" if token[0] == "}" else "${"
     else:
@@ -95,20 +95,20 @@ def _parts(text: str, position: int, depth: int, opened: int) -> tuple[Template,
             raise _unclosed(text[opened:])
         literal += text[position:]
     if depth and "{" in literal:
-        raise PlaceholderError(f"a `{{` in the default `{shown(text[begin:])}`", "name a value that holds it")
+        raise PlaceholderError(f"a `{{` in the default `{clipped(text[begin:])}`", "name a value that holds it")
     return (*parts, literal) if literal else tuple(parts), position
 
 
 def _placeholder(text: str, start: int, depth: int) -> tuple[Placeholder, int]:
     """Return the placeholder whose `${` is at `start`, and the position after its `}`."""
     if depth > 1:
-        raise PlaceholderError(f"`{shown(text)}` nests placeholders more than once", "name a value for the inner one")
+        raise PlaceholderError(f"`{clipped(text)}` nests placeholders more than once", "name a value for the inner one")
     close = text.find("}", start)
     if close < 0:
         raise _unclosed(text[start:])
     head = _HEAD.match(text, start + 2)
     if not head:
-        written = shown(text[start : close + 1])
+        written = clipped(text[start : close + 1])
         raise PlaceholderError(f"`{written}` is no placeholder", f"write `${{key}}` or `${{key:default}}`; {_LITERAL}")
     kind, name = _KINDS[head[1] or ""], head[2]
     if kind == "value" and name in ("env", "secret"):
@@ -120,10 +120,10 @@ def _placeholder(text: str, start: int, depth: int) -> tuple[Placeholder, int]:
     written = text[start:end]
     if kind == "value" and name == "here":
         if default is not None:
-            raise PlaceholderError(f"`{shown(written)}` needs no default", "write `${here}`")
+            raise PlaceholderError(f"`{clipped(written)}` needs no default", "write `${here}`")
         return Placeholder("here", "", None, written), end
     return Placeholder(kind, name, default, written), end
 
 
 def _unclosed(text: str) -> PlaceholderError:
-    return PlaceholderError(f"`{shown(text)}` is not closed", f"end it with `}}`; {_LITERAL}")
+    return PlaceholderError(f"`{clipped(text)}` is not closed", f"end it with `}}`; {_LITERAL}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from iocflow.container.extensions import Extensions
+from iocflow.container.nodes import clipped, is_empty
 from iocflow.container.reading.merging import Merged
 from iocflow.container.reading.resolving import key_paths
-from iocflow.container.reading.structure import OWN_SECTIONS, STRUCTURAL, SourceFile, empty, is_section, table_or_note
+from iocflow.container.reading.structure import OWN_SECTIONS, STRUCTURAL, SourceFile, is_section, table_or_note
 from iocflow.container.reading.values import check_values, overlaid
-from iocflow.container.reading.yaml_nodes import shown
 from iocflow.wiring import Findings, Node, Place, Table, did_you_mean
 
 __all__ = ["Profiles"]
@@ -28,18 +28,20 @@ class Profiles:
     def add(self, source: SourceFile, extensions: Extensions) -> None:
         """Add the profiles of one file; `extensions` know the sections that have readers."""
         for name, _, node in source.tables.get("profiles", ()):
-            merged = self._merged.setdefault(name, Merged(self._findings, self._absent, f" in profile `{shown(name)}`"))
-            if empty(node):
+            merged = self._merged.setdefault(
+                name, Merged(self._findings, self._absent, f" in profile `{clipped(name)}`")
+            )
+            if is_empty(node):
                 continue
-            profile = table_or_note(node, f"profile `{shown(name)}`", self._findings)
+            profile = table_or_note(node, f"profile `{clipped(name)}`", self._findings)
             for key, place, section in profile or ():
                 if key not in ("values", "defaults", *OWN_SECTIONS) and key not in extensions.sections:
                     self._note_unknown(key, place, {"values", "defaults", *OWN_SECTIONS, *extensions.sections})
                 elif key != "values":
-                    what = f"`{key}:` of profile `{shown(name)}`"
-                    if not empty(section) and is_section(key, section, what, self._findings):
+                    what = f"`{key}:` of profile `{clipped(name)}`"
+                    if not is_empty(section) and is_section(key, section, what, self._findings):
                         merged.add(key, place, section)
-                elif not empty(section):
+                elif not is_empty(section):
                     self._add_values(name, section)
 
     def check_names(self, chosen: Iterable[str], place: Place) -> None:
@@ -47,7 +49,7 @@ class Profiles:
         for name in chosen:
             if name not in self._merged:
                 remedy = did_you_mean(name, self._merged) if self._merged else "the files have no `profiles:`"
-                self._absent.error(place, f"unknown profile `{shown(name)}`", remedy)
+                self._absent.error(place, f"unknown profile `{clipped(name)}`", remedy)
 
     def apply(self, sections: Merged, chosen: Sequence[str]) -> None:
         """Check every profile against the `sections`, and replace what the chosen ones say, in their order."""
@@ -74,7 +76,7 @@ class Profiles:
         return [*others, *(name for name in dict.fromkeys(chosen) if name in self._merged)]
 
     def _add_values(self, name: str, node: Node) -> None:
-        values = table_or_note(node, f"`values:` of profile `{shown(name)}`", self._findings)
+        values = table_or_note(node, f"`values:` of profile `{clipped(name)}`", self._findings)
         if values:
             check_values(values, self._findings)
             before = self._values.get(name)
@@ -86,11 +88,11 @@ class Profiles:
                 place, f"`{key}:` cannot stand in a profile", "a profile replaces definitions and values"
             )
         else:
-            self._findings.error(place, f"unknown section `{shown(key)}` in a profile", did_you_mean(key, known))
+            self._findings.error(place, f"unknown section `{clipped(key)}` in a profile", did_you_mean(key, known))
 
     def _unknown_value(self, name: str, values: Table) -> Callable[[str, Place], None]:
         def note(key: str, place: Place) -> None:
-            what = f"profile `{name}` replaces the value `{shown(key)}`, which is not defined"
+            what = f"profile `{name}` replaces the value `{clipped(key)}`, which is not defined"
             self._absent.error(place, what, did_you_mean(key, key_paths(values)))
 
         return note

@@ -8,6 +8,7 @@ from functools import cached_property
 from operator import is_
 from typing import NamedTuple
 
+from iocflow.container.nodes import Unresolved, clipped, is_unresolved, parts
 from iocflow.container.reading.outside import Outside
 from iocflow.container.reading.placeholders import (
     Placeholder,
@@ -16,7 +17,7 @@ from iocflow.container.reading.placeholders import (
     parse_template,
     placeholders_of,
 )
-from iocflow.container.reading.yaml_nodes import MAX_ALIASED, MAX_DEPTH, Unresolved, is_unresolved, shown
+from iocflow.container.reading.yaml_nodes import MAX_ALIASED, MAX_DEPTH
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
 __all__ = ["MAX_TEXT", "Resolver", "key_paths"]
@@ -80,13 +81,9 @@ class Resolver:
 
     def check(self, node: Node) -> None:
         """Note what is wrong in `node` whatever the environment holds: the placeholders of a profile not chosen."""
-        if isinstance(node, Listing):
-            for item in node.items:
-                self.check(item)
-        elif isinstance(node, Table):
-            for child in node.entries.values():
-                self.check(child)
-        elif _has_placeholder(node):
+        for part in parts(node):
+            self.check(part)
+        if isinstance(node, Scalar) and _has_placeholder(node):
             for placeholder in placeholders_of(self._template(node) or ()):
                 if placeholder.kind == "value" and placeholder.default is None:
                     self._value(placeholder, node.place)
@@ -118,7 +115,7 @@ class Resolver:
         if not isinstance(found, Scalar):
             return self._as_collection(node, found)
         if node.tag and not isinstance(found.value, str):
-            self._findings.error(node.place, f"`!{node.tag} {shown(node.text)}` stands for no text", "name a text")
+            self._findings.error(node.place, f"`!{node.tag} {clipped(node.text)}` stands for no text", "name a text")
             return Scalar(node.place, Unresolved(node.text), node.text, node.tag)
         after = Scalar(node.place, found.value, node.text, node.tag)
         self._written[id(after)] = (after, self._as_written(found))
@@ -129,9 +126,9 @@ class Resolver:
         size = self._size(found)
         before, self._repeated = self._repeated, self._repeated + size.nodes
         if node.tag:
-            self._findings.error(node.place, f"`!{node.tag} {shown(node.text)}` stands for no text", "name a text")
+            self._findings.error(node.place, f"`!{node.tag} {clipped(node.text)}` stands for no text", "name a text")
         elif size.height >= MAX_DEPTH:
-            self._findings.error(node.place, f"`{shown(node.text)}` is nested more than {MAX_DEPTH} deep")
+            self._findings.error(node.place, f"`{clipped(node.text)}` is nested more than {MAX_DEPTH} deep")
         elif self._repeated <= MAX_ALIASED:
             return replace(found, place=node.place)
         elif before <= MAX_ALIASED:  # said once, not for each of perhaps thousands
@@ -144,8 +141,8 @@ class Resolver:
         known = self._sizes.get(id(node))
         if known:
             return known[1]
-        parts = [self._size(part) for part in (node.items if isinstance(node, Listing) else node.entries.values())]
-        size = _Size(1 + sum(part.nodes for part in parts), 1 + max((part.height for part in parts), default=0))
+        inner = [self._size(part) for part in parts(node)]
+        size = _Size(1 + sum(one.nodes for one in inner), 1 + max((one.height for one in inner), default=0))
         self._sizes[id(node)] = (node, size)
         return size
 
@@ -163,9 +160,9 @@ class Resolver:
         """Return what a template stands for: the very node when it is one placeholder, else a text; None: noted."""
         if len(template) == 1 and isinstance(template[0], Placeholder):
             return self._found(template[0], place)
-        parts = [part if isinstance(part, str) else self._quoted(part, place) for part in template]
-        whole = [part for part in parts if part is not None]
-        if len(whole) < len(parts):
+        texts = [part if isinstance(part, str) else self._quoted(part, place) for part in template]
+        whole = [text for text in texts if text is not None]
+        if len(whole) < len(texts):
             return None
         if sum(map(len, whole)) > MAX_TEXT:
             self._findings.error(place, f"placeholders add up to more than {MAX_TEXT:,} characters")
@@ -183,7 +180,7 @@ class Resolver:
         remedy = "let it stand alone"
         if isinstance(found, Table) and found.entries:
             remedy += f", or name a part of it: `${{{placeholder.name}.{next(iter(found.entries))}}}`"
-        self._findings.error(place, f"`{shown(placeholder.text)}` is {kind}, which cannot be part of a text", remedy)
+        self._findings.error(place, f"`{clipped(placeholder.text)}` is {kind}, which cannot be part of a text", remedy)
         return None
 
     def _as_written(self, node: Scalar) -> str:

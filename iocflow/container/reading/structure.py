@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from iocflow.container.extensions import Extensions
+from iocflow.container.nodes import clipped, is_empty, is_table, is_unresolved
 from iocflow.container.reading.allowing import package_name
-from iocflow.container.reading.yaml_nodes import is_unresolved, shown
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "OWN_SECTIONS",
     "STRUCTURAL",
     "SourceFile",
-    "empty",
     "is_section",
     "read_structure",
     "table_or_note",
@@ -55,14 +54,9 @@ class SourceFile:
     sections: dict[str, tuple[Place, Node]] = field(default_factory=dict)
 
 
-def empty(node: Node) -> bool:
-    """Return whether nothing is written after a key, so that it says nothing."""
-    return isinstance(node, Scalar) and node.value is None and not node.tag
-
-
 def table_or_note(node: Node, what: str, findings: Findings) -> Table | None:
     """Return `node` if it is an untagged mapping, else note that `what` must be one."""
-    if isinstance(node, Table) and not node.tag:
+    if is_table(node):
         return node
     if not is_unresolved(node):
         findings.error(node.place, f"{what} is a mapping", "write `key: value` lines, indented below it")
@@ -88,7 +82,7 @@ def read_structure(source: SourceFile, top: Table, extensions: Extensions, findi
     if not _is_our_format(top, findings):
         return False
     for key, place, node in top:
-        if empty(node) or is_unresolved(node) or key == "iocflow":
+        if is_empty(node) or is_unresolved(node) or key == "iocflow":
             continue
         if key in ("values", "profiles"):
             table = table_or_note(node, f"`{key}:`", findings)
@@ -104,7 +98,7 @@ def read_structure(source: SourceFile, top: Table, extensions: Extensions, findi
             source.imports = _texts(node, "`imports:` takes paths of files", findings)
         elif key not in OWN_SECTIONS and key != "defaults" and key not in extensions.sections:
             known = {*STRUCTURAL, *OWN_SECTIONS, *extensions.sections}
-            findings.error(place, f"unknown section `{shown(key)}`", did_you_mean(key, known))
+            findings.error(place, f"unknown section `{clipped(key)}`", did_you_mean(key, known))
         elif is_section(key, node, f"`{key}:`", findings):
             source.sections[key] = place, node
     return True

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from iocflow.container.nodes import clipped
 from iocflow.container.reading.resolving import key_paths
-from iocflow.container.reading.yaml_nodes import shown
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
 __all__ = ["check_values", "overlaid", "with_given"]
@@ -39,7 +39,7 @@ def _check_keys(node: Node, findings: Findings) -> None:
                 remedy = (
                     "nest it: `smtp: {host: …}` is `${smtp.host}`" if "." in key else "use letters, digits, `-` and `_`"
                 )
-                findings.error(place, f"no placeholder can name the value `{shown(key)}`", remedy)
+                findings.error(place, f"no placeholder can name the value `{clipped(key)}`", remedy)
             _check_keys(child, findings)
 
 
@@ -89,18 +89,18 @@ def _put(table: Table, key: str, path: list[str], value: Any, values: Table, fin
     old = table.entries.get(path[0])
     new: Node | None
     if old is None or (len(path) > 1 and not isinstance(old, Table)):
-        findings.error(values.place, f"no value `{shown(key)}` to set", did_you_mean(key, key_paths(values)))
+        findings.error(values.place, f"no value `{clipped(key)}` to set", did_you_mean(key, key_paths(values)))
         return table
     if len(path) > 1 and isinstance(old, Table):
         new = _put(old, key, path[1:], value, values, findings)
     elif isinstance(old, Table):
         known = ", ".join(f"`{name}`" for name in key_paths(old, f"{key}."))
-        findings.error(values.place, f"the value `{shown(key)}` to set is a mapping", f"set one of its own: {known}")
+        findings.error(values.place, f"the value `{clipped(key)}` to set is a mapping", f"set one of its own: {known}")
         return table
     else:
         new = _node(value, old.place)
         if new is None:
-            what = f"the value `{shown(key)}` to set is of type {type(value).__name__}"
+            what = f"the value `{clipped(key)}` to set is of type {type(value).__name__}"
             findings.error(values.place, what, "give a text, a number, true or false, a path, or a list of those")
             return table
     return Table(table.place, {**table.entries, path[0]: new}, table.keys)

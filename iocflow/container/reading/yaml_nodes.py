@@ -18,11 +18,12 @@ from yaml.events import (
     StreamEndEvent,
 )
 
+from iocflow.container.nodes import Unresolved, clipped, is_table, is_unresolved
 from iocflow.container.reading.syntax import explain
 from iocflow.errors import IocflowError
 from iocflow.wiring import Findings, Listing, Mistake, Node, Place, Scalar, Table
 
-__all__ = ["MAX_ALIASED", "MAX_DEPTH", "Unresolved", "is_unresolved", "parse", "plain_value", "shown"]
+__all__ = ["MAX_ALIASED", "MAX_DEPTH", "parse", "plain_value"]
 
 MAX_DEPTH = 64
 """How deep mappings and lists may be nested; a processor with three blocks in each other needs 12."""
@@ -47,17 +48,6 @@ _WORDS: dict[str, Any] = {
 }
 
 
-class Unresolved(str):
-    """In `Scalar.value`: the value cannot be had and the mistake is noted; later checks pass over such a scalar."""
-
-    __slots__ = ()
-
-
-def is_unresolved(node: Node) -> bool:
-    """Return whether a mistake is noted for `node` already, so that nothing more can be said of it."""
-    return isinstance(node, Scalar) and isinstance(node.value, Unresolved)
-
-
 def plain_value(text: str) -> str | int | float | bool | None:
     """Return what an unquoted scalar stands for by the core schema of YAML 1.2.
 
@@ -73,12 +63,6 @@ def plain_value(text: str) -> str | int | float | bool | None:
     if _FLOAT.fullmatch(text) and not text.lstrip("+-").isdigit():
         return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     return text
-
-
-def shown(text: str, *, length: int = 60) -> str:
-    """Return `text` as a message quotes it: one line, cut after `length` characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
 def parse(text: str, file: str, lines: Sequence[str], findings: Findings) -> Table | None:
@@ -104,7 +88,7 @@ def parse(text: str, file: str, lines: Sequence[str], findings: Findings) -> Tab
         loader.dispose()
     if root is None or (isinstance(root, Scalar) and root.text == ""):
         findings.error(Place(file, 1, 1), "the file is empty", "a container file begins with `iocflow: 1`")
-    elif isinstance(root, Table) and not root.tag:
+    elif is_table(root):
         return root
     elif not is_unresolved(root):
         findings.error(root.place, "a container file is one mapping", "it begins with `iocflow: 1`")
@@ -220,7 +204,7 @@ class _Reader:
             node = read(following(), depth)
             if key in keys:
                 related = ((keys[key], "first here"),)
-                self._findings.error(key_place, f"key `{shown(key)}` stands twice", "remove one", related=related)
+                self._findings.error(key_place, f"key `{clipped(key)}` stands twice", "remove one", related=related)
             elif key is not None:
                 keys[key] = key_place
                 entries[key] = node
@@ -241,13 +225,13 @@ class _Reader:
         if plain and text[:1] in _LETTERS and text not in _WORDS and "$" not in text:
             return text  # nearly all of them
         if event.tag is not None:
-            self._findings.error(place, f"a tag before the key `{shown(text)}`", "tags stand before values")
+            self._findings.error(place, f"a tag before the key `{clipped(text)}`", "tags stand before values")
         elif plain and text == "<<":
             self._findings.error(place, "merge keys `<<` are not part of the format", "use `parent:` of a bean")
         elif plain and not isinstance(plain_value(text), str):
             self._findings.error(place, f"the key `{text}` is no text", f'quote it: `"{text}"`')
         elif "${" in text:
-            self._findings.error(place, f"a placeholder in the key `{shown(text)}`", "placeholders stand in values")
+            self._findings.error(place, f"a placeholder in the key `{clipped(text)}`", "placeholders stand in values")
         else:
             return text
         return None
@@ -298,7 +282,7 @@ class _Reader:
         if tag[1:] in _SCALAR_TAGS or tag == "!new":
             return tag[1:]
         written = f"!!{tag[len(_CORE) :]}" if tag.startswith(_CORE) else tag
-        self._findings.error(place, f"unknown tag `{shown(written)}`", _FOUR_TAGS)
+        self._findings.error(place, f"unknown tag `{clipped(written)}`", _FOUR_TAGS)
         return None
 
     def _refused(self, place: Place, what: str, remedy: str) -> Scalar:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from iocflow.container.nodes import Unresolved
 from iocflow.container.reading.document import Document
 from iocflow.container.reading.outside import Outside
 from iocflow.container.reading.placeholders import Placeholder, PlaceholderError, parse_template
 from iocflow.container.reading.resolving import Resolver
-from iocflow.container.reading.yaml_nodes import Unresolved
 from iocflow.container.secrets import Secrets
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table
 

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
+from iocflow.container.nodes import Unresolved, clipped, is_unresolved
 from iocflow.container.reading.files import lines_of
-from iocflow.container.reading.yaml_nodes import MAX_DEPTH, Unresolved, is_unresolved, parse, plain_value, shown
+from iocflow.container.reading.yaml_nodes import MAX_DEPTH, parse, plain_value
 from iocflow.wiring import Findings, Listing, Place, Scalar, Table
 
 
@@ -214,4 +215,4 @@ def test_deep_files_do_not_crash(opening: str) -> None:
 )
 def test_shown(text: str, quoted: str) -> None:
     """A message quotes a text in one short line."""
-    assert shown(text) == quoted
+    assert clipped(text) == quoted
