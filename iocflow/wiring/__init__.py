@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from iocflow.errors import IocflowError
 
@@ -26,8 +26,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
+class Place(NamedTuple):
     """A place in a file; `line` and `column` count from 1."""
 
     file: str
@@ -39,23 +38,30 @@ class Place:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Scalar:
-    """A single value.
+    """A single value. (Nodes are never changed, but not frozen: that would take twice as long to make one.)
 
     Attributes:
         value: The value with its placeholders replaced.
         text: What the file says, placeholders and all; the only form that a message may print.
         tag: `ref`, `provider` or `type` for the tagged ones, else empty.
+        filled: `text` with its placeholders replaced, numbers as their files write them; empty without a placeholder.
     """
 
     place: Place
     value: str | int | float | bool | None
     text: str
     tag: str = ""
+    filled: str = ""
+
+    @property
+    def written(self) -> str:
+        """The value as a file writes it: `30.10` stays that."""
+        return self.value if isinstance(self.value, str) else self.filled or self.text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Listing:
     """A list of nodes."""
 
@@ -64,7 +70,7 @@ class Listing:
     tag: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Table:
     """A mapping from text keys to nodes; `keys` tells where each key stands. `tag` is `new` for an inner bean."""
 
@@ -169,8 +175,14 @@ class Scope(Protocol):
     """What a section reader is lent while the file is checked."""
 
     findings: Findings
-    beans: Mapping[str, BeanInfo]
-    processors: Mapping[str, BeanInfo]
+
+    @property
+    def beans(self) -> Mapping[str, BeanInfo]:
+        """The beans by id."""
+
+    @property
+    def processors(self) -> Mapping[str, BeanInfo]:
+        """The processors by id."""
 
     def coerce(self, node: Node, annotation: Any, what: str) -> Any:
         """Return the node's value as `annotation` wants it (pydantic's rules); a misfit is noted, and gives None.

@@ -50,11 +50,11 @@ class Beans:
                 self._checks.templates[id] = place
                 continue
             if id in templates.circular:  # what it is cannot be known, and that is said already
-                self._checks.declare_bean(BeanInfo(id, object, place))
+                self._checks.beans[id] = BeanInfo(id, object, place)
                 continue
             header = self._headers[id] = read_header(id, place, merged, self._checks)
             made = type(self._checks.overrides[id]) if id in self._checks.overrides else header.made
-            self._checks.declare_bean(BeanInfo(id, made, place))
+            self._checks.beans[id] = BeanInfo(id, made, place)
         self.used_templates = templates.parents
 
     def describe(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Union
 
 from iocflow.container.checking.description import Bean, Process
@@ -51,10 +50,8 @@ class Checks:
         self._resolved: dict[tuple[str, object, str], object] = {}
         self._fitting: dict[tuple[Candidate, Any], bool] = {}
         self.signatures = Signatures()
-        self._beans: dict[str, BeanInfo] = {}
-        self._processors: dict[str, BeanInfo] = {}
-        self.beans: Mapping[str, BeanInfo] = MappingProxyType(self._beans)
-        self.processors: Mapping[str, BeanInfo] = MappingProxyType(self._processors)
+        self.beans: dict[str, BeanInfo] = {}
+        self.processors: dict[str, BeanInfo] = {}
         self.templates: dict[str, Place] = {}
         self.defined: dict[str, Bean] = {}
         self.described: dict[str, Process] = {}
@@ -122,14 +119,6 @@ class Checks:
         if found is None:
             found = self._resolved[key] = self._names.resolve(node, want, what)
         return found
-
-    def declare_bean(self, info: BeanInfo) -> None:
-        """Make a bean known."""
-        self._beans[info.id] = info
-
-    def declare_processor(self, info: BeanInfo) -> None:
-        """Make a processor known."""
-        self._processors[info.id] = info
 
     @property
     def ids(self) -> tuple[str, ...]:

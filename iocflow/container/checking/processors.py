@@ -58,7 +58,7 @@ class Processors:
             kind = kinds[0] if kinds else "sequence"
             self._tables[id] = (table, kind)
             context = self._context(id, place, table)
-            self._checks.declare_processor(BeanInfo(id, KIND_CLASSES[kind], place, context))
+            self._checks.processors[id] = BeanInfo(id, KIND_CLASSES[kind], place, context)
 
     def describe(self) -> None:
         """Read the inside of every declared processor."""

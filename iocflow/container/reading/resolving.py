@@ -58,7 +58,6 @@ class Resolver:
         self._templates: dict[str, Template] = {}
         self._done: dict[int, tuple[Node, Node]] = {}
         self._open: dict[int, str] = {}  # the values that are being replaced, and their keys, outermost first
-        self._written: dict[int, tuple[Node, str]] = {}
         self._sizes: dict[int, tuple[Node, _Size]] = {}
         self._repeated = 0
 
@@ -117,9 +116,7 @@ class Resolver:
         if node.tag and not isinstance(found.value, str):
             self._findings.error(node.place, f"`!{node.tag} {clipped(node.text)}` stands for no text", "name a text")
             return Scalar(node.place, Unresolved(node.text), node.text, node.tag)
-        after = Scalar(node.place, found.value, node.text, node.tag)
-        self._written[id(after)] = (after, self._as_written(found))
-        return after
+        return Scalar(node.place, found.value, node.text, node.tag, _as_written(found))
 
     def _as_collection(self, node: Scalar, found: Listing | Table) -> Node:
         """Return the collection that `node` stands for alone, unless such ones grow without measure."""
@@ -175,22 +172,13 @@ class Resolver:
         if found is None or is_unresolved(found):
             return None
         if isinstance(found, Scalar):
-            return self._as_written(found)
+            return _as_written(found)
         kind = "a list" if isinstance(found, Listing) else "a mapping"
         remedy = "let it stand alone"
         if isinstance(found, Table) and found.entries:
             remedy += f", or name a part of it: `${{{placeholder.name}.{next(iter(found.entries))}}}`"
         self._findings.error(place, f"`{clipped(placeholder.text)}` is {kind}, which cannot be part of a text", remedy)
         return None
-
-    def _as_written(self, node: Scalar) -> str:
-        """Return the scalar as text: a number as its file writes it."""
-        if isinstance(node.value, str):
-            return node.value
-        if node.value is None:
-            return ""
-        known = self._written.get(id(node))
-        return known[1] if known else node.text
 
     def _found(self, placeholder: Placeholder, place: Place) -> Node | None:
         """Return what the placeholder stands for; None: noted."""
@@ -208,7 +196,7 @@ class Resolver:
             return None
         found = self._default(placeholder.default, place)
         if secret and isinstance(found, Scalar):
-            self._outside.keep(name, self._as_written(found), place)
+            self._outside.keep(name, _as_written(found), place)
         return found
 
     def _default(self, default: Template, place: Place) -> Node | None:
@@ -273,6 +261,10 @@ def key_paths(values: Table, prefix: str = "") -> Iterator[str]:
         yield f"{prefix}{key}"
         if isinstance(node, Table):
             yield from key_paths(node, f"{prefix}{key}.")
+
+
+def _as_written(node: Scalar) -> str:
+    return "" if node.value is None else node.written
 
 
 def _has_placeholder(node: Scalar) -> bool:
