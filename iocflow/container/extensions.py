@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, distributions
 from types import MappingProxyType
@@ -35,14 +35,11 @@ class Extensions:
         """The readers of sections by the key of their section (group `iocflow.sections`)."""
         return MappingProxyType({point.name: point for point in self._points if point.group == "iocflow.sections"})
 
-    @property
-    def components(self) -> Iterator[str]:
-        """What files may name without allowing it, as `package` or `module:name` (group `iocflow.components`)."""
-        return (point.value for point in self._components())
-
-    def _components(self) -> Iterator[EntryPoint]:
-        # a generator, so that nothing is scanned before something is asked for
-        yield from (point for point in self._points if point.group == "iocflow.components")
+    @cached_property
+    def components(self) -> frozenset[str]:
+        """What files may name without allowing it: packages, or names in a module (group `iocflow.components`)."""
+        points = (point for point in self._points if point.group == "iocflow.components")
+        return frozenset(point.value.replace(":", ".") for point in points)
 
     def reader(self, key: str) -> SectionReader:
         """Return a new reader of the section `key`.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from iocflow.async_runner import AsyncRunner
@@ -13,19 +12,13 @@ from iocflow.container.failures import CloseError
 __all__ = ["Lifecycle"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    bean: str
-    close: Callable[[], Any]
-
-
 class Lifecycle:
     """Keeps what has to be closed; methods may be async, and are awaited on `runner`."""
 
     def __init__(self, runner: AsyncRunner) -> None:
         """Start with nothing open."""
         self._runner = runner
-        self._open: list[_Open] = []
+        self._open: list[tuple[str, Callable[[], Any]]] = []
 
     def call(self, method: Callable[[], Any]) -> None:
         """Call the `init` or `close` method of a bean."""
@@ -35,7 +28,7 @@ class Lifecycle:
 
     def opened(self, bean: str, close: Callable[[], Any]) -> None:
         """Remember to call `close`; `bean` names it in an error."""
-        self._open.append(_Open(bean, close))
+        self._open.append((bean, close))
 
     def close(self) -> None:
         """Close all that is open, each one even if another fails.
@@ -45,11 +38,11 @@ class Lifecycle:
         """
         errors: list[Exception] = []
         while self._open:
-            last = self._open.pop()
+            bean, close = self._open.pop()
             try:
-                self.call(last.close)
+                self.call(close)
             except Exception as error:  # noqa: BLE001 - the others are closed all the same
-                error.add_note(f"while {last.bean} was closed")
+                error.add_note(f"while {bean} was closed")
                 errors.append(error)
         if errors:
             raise CloseError("not everything could be closed", errors)

@@ -46,7 +46,7 @@ class Checks:
         self.document = document
         self.findings = document.findings
         self.overrides = overrides
-        self._names = Names(document, document.extensions.components)
+        self._names = Names(document)
         self._resolved: dict[tuple[str, object, str], object] = {}
         self._fitting: dict[tuple[Candidate, Any], bool] = {}
         self.signatures = Signatures()

@@ -85,14 +85,12 @@ class Rule:
         errors: The exception classes of `for:`; empty for every error.
         answer: A handler; as a constant, one of the core's own or a decision.
         goto: The activity that the answer goes to, if it does.
-        by_default: Whether it stands in `defaults`.
     """
 
     place: Place
     answer: Value
     errors: tuple[type[Exception], ...] = ()
     goto: str = ""
-    by_default: bool = False
 
 
 @dataclass(slots=True, eq=False)

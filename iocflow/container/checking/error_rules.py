@@ -36,11 +36,11 @@ class Rules:
         self._roles = roles
         self._wired = wired
 
-    def chain(self, node: Node, what: str, *, by_default: bool = False) -> tuple[Rule, ...]:
+    def chain(self, node: Node, what: str) -> tuple[Rule, ...]:
         """Return the rules of an `on-error`, which is one entry or a list of them."""
         entries = self._checks.listed(node)
         texts = [what if len(entries) == 1 else f"entry {i} of {what}" for i in range(1, len(entries) + 1)]
-        rules = [self._rule(entry, text, by_default=by_default) for entry, text in zip(entries, texts, strict=True)]
+        rules = [self._rule(entry, text) for entry, text in zip(entries, texts, strict=True)]
         return tuple(rule for rule in rules if rule is not None)
 
     def fit(self, rules: tuple[Rule, ...], context: type | None, what: str) -> None:
@@ -65,7 +65,7 @@ class Rules:
                 remedy = did_you_mean(rule.goto, names)
             self._checks.findings.error(rule.place, text, remedy)
 
-    def _rule(self, node: Node, what: str, *, by_default: bool) -> Rule | None:
+    def _rule(self, node: Node, what: str) -> Rule | None:
         if not is_table(node):
             if isinstance(node, Scalar) and node.value in (*DECISIONS, "retry"):
                 word = node.value
@@ -73,7 +73,7 @@ class Rules:
                 self._checks.findings.error(node.place, f"{what} is `{word}`, a bare decision", remedy)
                 return None
             handler = self._handler(node, what)
-            return None if handler is None else Rule(node.place, handler, by_default=by_default)
+            return None if handler is None else Rule(node.place, handler)
         self._checks.unknown_keys(node, RULE_KEYS, what)
         answers = [key for key in _ANSWERS if key in node.entries]
         if len(answers) != 1:
@@ -83,7 +83,7 @@ class Rules:
         errors = self._errors(node, what)
         answer, goto = self._answer(answers[0], node.entries[answers[0]], what)
         place = node.entries[answers[0]].place if goto else node.place
-        return None if answer is None else Rule(place, answer, errors, goto, by_default)
+        return None if answer is None else Rule(place, answer, errors, goto)
 
     def _errors(self, table: Table, what: str) -> tuple[type[Exception], ...]:
         found = []

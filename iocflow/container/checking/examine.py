@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from iocflow.container.checking.graph import Graph
-from iocflow.container.checking.sections import Declares, Workbench
+from iocflow.container.checking.sections import Workbench
 from iocflow.container.checking.warnings import warn_about_state, warn_about_time
 from iocflow.container.extensions import ExtensionError
 from iocflow.container.reading import Document
-from iocflow.wiring import Place, SectionReader, Wired, did_you_mean
+from iocflow.wiring import Place, SectionReader, Table, Wired, did_you_mean
 
 __all__ = ["Examined", "examine"]
 
@@ -34,9 +34,10 @@ def examine(document: Document, overrides: Mapping[str, object]) -> Examined:
     """Check `document`, in which `overrides` replace beans; all mistakes are in its findings."""
     bench = Workbench(document, dict(overrides))
     readers = dict(_readers(document))
-    for key, reader in readers.items():
-        if isinstance(reader, Declares):
-            reader.declare(document.sections[key], bench)
+    for key, section in (("beans", bench.bean_section), ("processors", bench.processor_section)):
+        table = document.sections.get(key)
+        if isinstance(table, Table):
+            section.declare(table)
     _check_overrides(bench)
     builders = {key: reader.read(document.sections[key], bench) for key, reader in readers.items()}
     graph = Graph(bench, [wire for wires in bench.hooks.values() for wire in wires])

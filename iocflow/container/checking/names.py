@@ -7,9 +7,7 @@ import importlib
 import pkgutil
 import sys
 import traceback
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Literal, TypeGuard
 
@@ -60,11 +58,10 @@ class _Name:
 class Names:
     """Finds what the names of one document stand for, within the packages that it is allowed to reach."""
 
-    def __init__(self, document: Document, components: Iterable[str]) -> None:
-        """Take the document, and what is registered in the entry-point group `iocflow.components`."""
+    def __init__(self, document: Document) -> None:
+        """Take the document, with what it allows."""
         self._document = document
         self._findings = document.findings
-        self._given_components = components
         self._broken: set[str] = set()  # modules whose import raised, which is said once
 
     def resolve(self, node: Scalar, want: Want, what: str) -> object | None:
@@ -164,13 +161,10 @@ class Names:
         self._note_outside(name, f"`{name.shown}` comes from `{home}`, outside of the allowed packages", home)
         return False
 
-    @cached_property
-    def _components(self) -> frozenset[str]:
-        return frozenset(component.replace(":", ".") for component in self._given_components)
-
     def _is_component(self, full: str, module: str) -> bool:
         """Return whether the name itself is registered, or the package in which `module` lies."""
-        return full in self._components or lies_in(module, self._components)
+        components = self._document.extensions.components
+        return full in components or lies_in(module, components)
 
     def _imported(self, name: _Name) -> ModuleType | None:
         """Return the module, or note why it cannot be imported; one whose import raises is noted once."""

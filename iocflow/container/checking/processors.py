@@ -73,7 +73,7 @@ class Processors:
             return ()
         self._checks.unknown_keys(defaults, ("on-error",), "`defaults`")
         node = defaults.entries.get("on-error")
-        return () if node is None else self._beans.rules.chain(node, "`on-error` of `defaults`", by_default=True)
+        return () if node is None else self._beans.rules.chain(node, "`on-error` of `defaults`")
 
     def _context(self, id: str, place: Place, table: Table) -> type | None:
         """Return the class of a processor's contexts."""

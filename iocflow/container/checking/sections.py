@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from iocflow.container.checking.beans import Beans
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.processors import Processors
 from iocflow.container.checking.roles import INTERCEPTOR, OBSERVER, Role, Wire
 from iocflow.container.checking.section_schemas import beans_schema, hook_schema, processors_schema
+from iocflow.container.reading import Document
 from iocflow.wiring import Node, Wired
 
-__all__ = ["BeansReader", "Declares", "InterceptorsReader", "ObserversReader", "ProcessorsReader", "Workbench"]
+__all__ = ["BeansReader", "InterceptorsReader", "ObserversReader", "ProcessorsReader", "Workbench"]
 
 
 class Workbench(Checks):
@@ -22,34 +23,20 @@ class Workbench(Checks):
         hooks: The observers and interceptors of all processors, by their section's key.
     """
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, document: Document, overrides: Mapping[str, object]) -> None:
         """Take what `Checks` takes."""
-        super().__init__(*arguments)
+        super().__init__(document, overrides)
         self.bean_section = Beans(self)
         self.processor_section = Processors(self, self.bean_section)
         self.hooks: dict[str, tuple[Wire, ...]] = {}
 
 
-@runtime_checkable
-class Declares(Protocol):
-    """A reader whose section defines ids, which must be known before any section is read."""
-
-    def declare(self, section: Node, scope: Workbench) -> None:
-        """Make the ids of the section known to `scope`."""
-
-
 class BeansReader:
-    """Reads the section `beans`."""
+    """Reads the section `beans`, whose ids `examine` has made known before."""
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the section."""
         return beans_schema()
-
-    def declare(self, section: Node, scope: Workbench) -> None:
-        """Make the beans known."""
-        table = scope.table(section, "`beans`")
-        if table is not None:
-            scope.bean_section.declare(table)
 
     def read(self, section: Node, scope: Workbench) -> Callable[[Wired], object]:  # noqa: ARG002 - a reader's shape
         """Check what the beans are given; the application itself builds them."""
@@ -58,17 +45,11 @@ class BeansReader:
 
 
 class ProcessorsReader:
-    """Reads the section `processors`."""
+    """Reads the section `processors`, whose ids `examine` has made known before."""
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the section."""
         return processors_schema()
-
-    def declare(self, section: Node, scope: Workbench) -> None:
-        """Make the processors known."""
-        table = scope.table(section, "`processors`")
-        if table is not None:
-            scope.processor_section.declare(table)
 
     def read(self, section: Node, scope: Workbench) -> Callable[[Wired], object]:  # noqa: ARG002 - a reader's shape
         """Check what the processors run; the application itself builds them."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from iocflow.container.checking.checks import Checks
+from iocflow.container.checking.headers import MAKERS
 from iocflow.container.nodes import is_table
 from iocflow.wiring import Node, Place, Table, did_you_mean
 
 __all__ = ["Templates"]
 
-_MAKERS = ("class", "call", "factory")
 _MERGED = ("args", "set")
 _OWN = ("parent", "abstract")
 
@@ -65,7 +65,7 @@ class Templates:
 
 
 def _overlaid(parent: Table, own: Table) -> Table:
-    replaced = {*_OWN, *(_MAKERS if any(maker in own.entries for maker in _MAKERS) else ())}
+    replaced = {*_OWN, *(MAKERS if any(maker in own.entries for maker in MAKERS) else ())}
     entries: dict[str, Node] = {key: node for key, node in parent.entries.items() if key not in replaced}
     keys = {key: parent.keys[key] for key in entries}
     for key, place, node in own:

@@ -82,8 +82,8 @@ def ask(read: Read, package: str) -> Ask:
         document = read(f"{head}\nbeans:\n  b: {written}\n".replace("PKG", package), **options)
         beans = document.sections["beans"]
         assert isinstance(beans, Table)
-        names = Names(document, [component.replace("PKG", package) for component in components])
-        found = names.resolve(beans.entries["b"], want, "class of bean `b`")  # type: ignore[arg-type]
+        document.extensions.components = frozenset(one.replace("PKG", package) for one in components)  # type: ignore[misc]
+        found = Names(document).resolve(beans.entries["b"], want, "class of bean `b`")  # type: ignore[arg-type]
         return found, [str(mistake).replace(package, "PKG") for mistake in document.findings.mistakes]
 
     return function
@@ -267,7 +267,7 @@ def test_a_broken_module_is_reported_once(read: Read, package: str) -> None:
     document = read(f"package: {package}\nbeans: {{a: .raising.A, b: .raising.B, c: .jobs.Job}}")
     beans = document.sections["beans"]
     assert isinstance(beans, Table)
-    names = Names(document, ())
+    names = Names(document)
     found = [names.resolve(node, "class", key) for key, _, node in beans]  # type: ignore[arg-type]
     assert [one is None for one in found] == [True, True, False]
     assert len(document.findings.mistakes) == 1
@@ -296,8 +296,8 @@ def test_ways_to_allow(ask: Ask) -> None:
     assert ask("PKG.Sender", head="allow: [PKG]")[0]
     assert ask("PKG.Sender", head="", allow=["PKG"])[0] is None  # the name in the options is not replaced
     assert ask("PKG.jobs.Job", head="", components=["PKG"])[0]
-    assert ask("PKG.jobs.Job", head="", components=["PKG.jobs:Job"])[0]
-    assert ask("PKG.BaseModel", head="", components=["PKG:BaseModel"])[0]
+    assert ask("PKG.jobs.Job", head="", components=["PKG.jobs.Job"])[0]
+    assert ask("PKG.BaseModel", head="", components=["PKG.BaseModel"])[0]
     assert ask("PKG.BaseModel", head="", components=["PKG"])[0] is None
     assert ask("PKG.Sender", head="")[1] == [
         f"app.yaml:4:6: class of bean `b`: `PKG.Sender` lies outside of the allowed packages (none);"
@@ -330,7 +330,7 @@ def test_relative_names_of_imported_files(read: Read, package: str) -> None:
     )
     beans = document.sections["beans"]
     assert isinstance(beans, Table)
-    names = Names(document, ())
+    names = Names(document)
     found = [names.resolve(node, "class", key) for key, _, node in beans]  # type: ignore[arg-type]
     assert [getattr(one, "__name__", None) for one in found] == ["Job", None]
     assert (
@@ -368,22 +368,26 @@ def test_what_is_unresolved_is_passed_over(ask: Ask) -> None:
 
 
 def test_components_are_looked_up_late(read: Read, package: str) -> None:
-    """The installed distributions are searched only for a name that nothing else allows."""
-
-    def components() -> Iterator[str]:
-        raise AssertionError("asked")
-        yield ""
-
+    """The installed distributions are searched for components only for a name that nothing else allows."""
     document = read(f"package: {package}\nbeans: {{b: .Sender}}")
     beans = document.sections["beans"]
     assert isinstance(beans, Table)
-    assert Names(document, components()).resolve(beans.entries["b"], "class", "b")  # type: ignore[arg-type]
+    assert Names(document).resolve(beans.entries["b"], "class", "b")  # type: ignore[arg-type]
+    assert "components" not in vars(document.extensions)
+
+
+def test_registered_components(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry point's object `module:name` is the dotted name that a file may use."""
+    extensions = Extensions()
+    points = [EntryPoint("a", "acme.jobs:Job", "iocflow.components"), EntryPoint("b", "acme", "iocflow.components")]
+    monkeypatch.setattr(extensions, "_points", points)
+    assert extensions.components == {"acme.jobs.Job", "acme"}
 
 
 def test_installed_components() -> None:
     """Entry points of the group `iocflow.components` and readers of sections come from what is installed."""
     extensions = Extensions()
-    assert list(extensions.components) == list(extensions.components)
+    assert isinstance(extensions.components, frozenset)
     assert isinstance(extensions.sections["launchers"], EntryPoint)
 
 
