@@ -10,10 +10,10 @@ from datetime import timedelta
 from typing import Any
 
 from iocflow.container.checking.checks import Checks
-from iocflow.container.checking.description import Bean, Constant, Inner, Items, Reference, Rule, Value
+from iocflow.container.checking.description import Bean, Constant, Inner, Items, Reference, Value
 from iocflow.container.checking.error_rules import Rules
 from iocflow.container.checking.given_values import GivenValues
-from iocflow.container.checking.headers import Header, read_header
+from iocflow.container.checking.headers import read_header
 from iocflow.container.checking.names import Want
 from iocflow.container.checking.roles import Roles, Wire
 from iocflow.container.checking.templates import Templates
@@ -33,7 +33,7 @@ class Beans:
     def __init__(self, checks: Checks) -> None:
         """Take what the checks share."""
         self._checks = checks
-        self._headers: dict[str, Header] = {}
+        self._declared: dict[str, tuple[Bean, Table]] = {}
         self.values = GivenValues(checks, self.inner)
         self.roles = Roles(checks)
         self.rules = Rules(checks, self.roles, self.wired)
@@ -52,23 +52,27 @@ class Beans:
             if id in templates.circular:  # what it is cannot be known, and that is said already
                 self._checks.beans[id] = BeanInfo(id, object, place)
                 continue
-            header = self._headers[id] = read_header(id, place, merged, self._checks)
-            made = type(self._checks.overrides[id]) if id in self._checks.overrides else header.made
+            bean = read_header(id, place, merged, self._checks)
+            self._declared[id] = bean, merged
+            made = type(self._checks.overrides[id]) if id in self._checks.overrides else bean.type
             self._checks.beans[id] = BeanInfo(id, made, place)
         self.used_templates = templates.parents
 
     def describe(self) -> None:
         """Read what every declared bean is given."""
-        for id, header in self._headers.items():
-            self._checks.defined[id] = self._bean(header)
+        for id, (bean, table) in self._declared.items():
+            self._complete(bean, table)
+            self._checks.defined[id] = bean
 
     def scope_of(self, id: str) -> str:
         """Return the scope of a declared bean; one that is its own parent is excused."""
-        return self._headers[id].scope if id in self._headers else "prototype"
+        return self._declared[id][0].scope if id in self._declared else "prototype"
 
     def inner(self, table: Table) -> Bean:
         """Return the bean of a `!new` table."""
-        return self._bean(read_header("", table.place, table, self._checks))
+        bean = read_header("", table.place, table, self._checks)
+        self._complete(bean, table)
+        return bean
 
     def wired(self, node: Node, what: str, want: Want) -> Wire | None:
         """Return the bean that stands where one is named: an id, a dotted name, or a `!new` table."""
@@ -89,93 +93,84 @@ class Beans:
     def _is_bean(self, id: str, place: Any, node: Node) -> Table | None:
         return self._checks.table(node, f"bean `{id}`") if check_id(id, place, "bean", self._checks) else None
 
-    def _bean(self, header: Header) -> Bean:
-        checks, table, owner = self._checks, header.table, header.owner
-        bean = Bean(header.id, header.place, header.kind, header.target, header.made, header.loose, scope=header.scope)
-        bean.positional, bean.keywords = self._arguments(header)
-        if header.kind != "call":
-            bean.set = self._settings(header)
-            bean.init, bean.close = self._method(header, "init"), self._method(header, "close")
+    def _complete(self, bean: Bean, table: Table) -> None:
+        """Read what the bean is given."""
+        checks = self._checks
+        bean.positional, bean.keywords = self._arguments(bean, table)
+        if bean.kind != "call":
+            bean.set = self._settings(bean, table)
+            bean.init, bean.close = self._method(bean, table, "init"), self._method(bean, table, "close")
         if bean.close and bean.scope == "prototype":
             remedy = "remove it, or let the bean be a singleton"
-            checks.findings.error(
-                table.keys["close"], f"`close` of {owner} would never be called: it is a prototype", remedy
-            )
+            text = f"`close` of {bean.owner} would never be called: it is a prototype"
+            checks.findings.error(table.keys["close"], text, remedy)
         if "depends-on" in table.entries:
             listed = checks.listed(table.entries["depends-on"])
-            ids = [(checks.lookup(node, f"`depends-on` of {owner}"), node.place) for node in listed]
+            ids = [(checks.lookup(node, f"`depends-on` of {bean.owner}"), node.place) for node in listed]
             bean.depends_on = tuple(Reference(id, place) for id, place in ids if id is not None)
-        bean.on_error = self._on_error(header)
-        bean.time_limit = time_limit(table, owner, checks)
-        return bean
-
-    def _on_error(self, header: Header) -> tuple[Rule, ...]:
-        node = header.table.entries.get("on-error")
-        return () if node is None else self.rules.chain(node, f"`on-error` of {header.owner}")
+        if "on-error" in table.entries:
+            bean.on_error = self.rules.chain(table.entries["on-error"], f"`on-error` of {bean.owner}")
+        bean.time_limit = time_limit(table, bean.owner, checks)
 
     # What is given to the constructor or function.
 
-    def _arguments(self, header: Header) -> tuple[tuple[Value, ...], Mapping[str, Value]]:
-        given = self._table(header, "args")
-        signature = None if header.target is None else self._checks.signatures.of(header.target)
-        if signature is not None and header.kind == "call":
+    def _arguments(self, bean: Bean, table: Table) -> tuple[tuple[Value, ...], Mapping[str, Value]]:
+        given = self._checks.table_at(table, "args", bean.owner)
+        signature = self._checks.signatures.of(bean.target)
+        if bean.kind == "call":
             signature = signature.without_first()
-        known = {} if signature is None else signature.parameters
         values: dict[str, Value] = {}
         for key, place, node in given or ():
-            if signature is not None and key not in known and not signature.open:
-                self._unknown(header, place, key, signature)
-                continue
-            annotation = UNKNOWN if signature is None else signature.annotation(key)
-            values[key] = self.values.value(node, annotation, f"`{key}` of {header.owner}")
-        if signature is None:
+            if key in signature.parameters or signature.open:
+                values[key] = self.values.value(node, signature.annotation(key), f"`{key}` of {bean.owner}")
+            else:
+                self._unknown(bean, place, key, signature)
+        if bean.kind == "call":  # what else it needs depends on who calls it; see `Roles.acts`
             return (), values
-        if header.kind == "call":  # what else it needs depends on who calls it; see `Checks.activity`
-            return (), values
-        self._missing(header, signature, given)
+        self._missing(bean, signature, given)
         positional, keywords = arranged(signature, values, Constant)
         return _spread(positional, signature), keywords
 
-    def _unknown(self, header: Header, place: Any, key: str, signature: Signature) -> None:
-        maker = getattr(header.target, "__name__", header.kind)
+    def _unknown(self, bean: Bean, place: Any, key: str, signature: Signature) -> None:
+        maker = getattr(bean.target, "__name__", bean.kind)
         self._checks.findings.error(
             place,
             f"`{maker}` takes no `{key}`",
             did_you_mean(key, signature.parameters) if signature.parameters else "it takes nothing",
-            related=[(header.place, f"{header.owner} is defined here")] if place.line != header.place.line else [],
+            related=[(bean.place, f"{bean.owner} is defined here")] if place.line != bean.place.line else [],
         )
 
-    def _missing(self, header: Header, signature: Signature, given: Table | None) -> None:
+    def _missing(self, bean: Bean, signature: Signature, given: Table | None) -> None:
         entries = {} if given is None else given.entries
         lacking = [one.name for one in signature.parameters.values() if one.required and one.name not in entries]
         surplus = [key for key in entries if key not in signature.parameters]
         if lacking and (signature.open or not any(difflib.get_close_matches(key, lacking) for key in surplus)):
             names = ", ".join(f"`{name}`" for name in lacking)
             values = ", ".join(f"{name}: …" for name in lacking)
-            what = f"{header.owner} lacks {names}, which `{header.target.__name__}` needs"
-            self._checks.findings.error(header.place, what, f"write `args: {{{values}}}`")
+            what = f"{bean.owner} lacks {names}, which `{bean.target.__name__}` needs"
+            self._checks.findings.error(bean.place, what, f"write `args: {{{values}}}`")
 
     # What is done to the object.
 
-    def _settings(self, header: Header) -> Mapping[str, Value]:
+    def _settings(self, bean: Bean, table: Table) -> Mapping[str, Value]:
         values: dict[str, Value] = {}
-        hints = resolved(header.made) if "set" in header.table.entries and header.made is not object else {}
-        for key, place, node in self._table(header, "set") or ():
+        hints = resolved(bean.type) if "set" in table.entries and bean.type is not object else {}
+        for key, place, node in self._checks.table_at(table, "set", bean.owner) or ():
             annotation = hints.get(key, UNKNOWN)
-            mistake = self._setting(header, key)
+            mistake = self._setting(bean, key)
             if mistake:
-                self._checks.findings.error(place, f"`set` of {header.owner} names `{key}`, {mistake[0]}", mistake[1])
+                self._checks.findings.error(place, f"`set` of {bean.owner} names `{key}`, {mistake[0]}", mistake[1])
                 continue
-            member = member_of(header.made, key)
+            member = member_of(bean.type, key)
             if isinstance(member, property) and member.fset is not None:
                 written = list(self._checks.signatures.of(member.fset).parameters.values())
                 annotation = written[-1].annotation
-            values[key] = self.values.value(node, annotation, f"`{key}` of {header.owner}")
+            values[key] = self.values.value(node, annotation, f"`{key}` of {bean.owner}")
         return values
 
-    def _setting(self, header: Header, key: str) -> tuple[str, str] | None:
+    def _setting(self, bean: Bean, key: str) -> tuple[str, str] | None:
         """Return what is wrong with setting the attribute `key`, and the remedy."""
-        made = header.made
+        made = bean.type
         if key.startswith("_"):
             return "which is private", "set a public attribute, or give it to the constructor by `args`"
         if made is object:
@@ -191,24 +186,23 @@ class Beans:
             return f"and `{shown(made)}` is frozen", "give it to the constructor by `args`"
         return None
 
-    def _method(self, header: Header, key: str) -> str:
+    def _method(self, bean: Bean, table: Table, key: str) -> str:
         """Return the name of the method that `init` or `close` names, empty without one or when it cannot be called."""
-        node = header.table.entries.get(key)
-        name = None if node is None else self._checks.text(node, f"`{key}` of {header.owner}")
-        if node is None or name is None:
+        name = self._checks.text_at(table, key, bean.owner)
+        if name is None:
             return ""
-        what, made = f"`{key}` of {header.owner} is `{name}`, ", header.made
+        what, made, place = f"`{key}` of {bean.owner} is `{name}`, ", bean.type, table.entries[key].place
         if name.startswith("_"):
-            self._checks.findings.error(node.place, f"{what}which is private", "name a public method")
+            self._checks.findings.error(place, f"{what}which is private", "name a public method")
         elif made is object:
             return name
         elif not inspect.isroutine(member := member_of(made, name)):
             methods = [one for one in dir(made) if not one.startswith("_") and callable(getattr(made, one, None))]
             self._checks.findings.error(
-                node.place, f"{what}and `{shown(made)}` has no such method", did_you_mean(name, methods)
+                place, f"{what}and `{shown(made)}` has no such method", did_you_mean(name, methods)
             )
         elif inspect.isfunction(member) and self._needs(member):
-            self._checks.findings.error(node.place, f"{what}which needs arguments", "name a method without any")
+            self._checks.findings.error(place, f"{what}which needs arguments", "name a method without any")
         else:
             return name
         return ""
@@ -216,10 +210,6 @@ class Beans:
     def _needs(self, method: Callable[..., Any]) -> bool:
         """Whether a method has a parameter beside `self` that has to be given."""
         return any(one.required for one in self._checks.signatures.of(method).without_first().parameters.values())
-
-    def _table(self, header: Header, key: str) -> Table | None:
-        node = header.table.entries.get(key)
-        return None if node is None else self._checks.table(node, f"`{key}` of {header.owner}")
 
 
 def check_id(id: str, place: Any, what: str, checks: Checks) -> bool:

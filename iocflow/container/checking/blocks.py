@@ -185,7 +185,7 @@ class Blocks:
         body = self.step(table.entries["do"], f"`do` of {what}") if "do" in table.entries else None
         if body is not None:
             self._beans.rules.go(self.rules_of(body), None, f"`do` of {what}")
-        parallel = self._number_of(table, "parallel", what)
+        parallel = self._checks.number_at(table, "parallel", what, 0) or 0
         may_fail = self._may_fail(table, what)
         collect = self._collect(table, what)
         if items is None or body is None or texts.get("as") is None:
@@ -201,25 +201,16 @@ class Blocks:
             self._checks.findings.error(node.place, text, did_you_mean(name, set(known) - _ENGINE_FIELDS))
         return name
 
-    def _number_of(self, table: Table, key: str, what: str) -> int:
-        node = table.entries.get(key)
-        number = 0 if node is None else self._checks.coerce(node, int, f"`{key}` of {what}")
-        if node is not None and number is not None and number < 0:
-            self._checks.findings.error(node.place, f"`{key}` of {what} is below 0", "write 0 or more")
-        return number or 0
-
     def _may_fail(self, table: Table, what: str) -> int | str:
         node = table.entries.get("may-fail")
         value = node.value if isinstance(node, Scalar) else None
         if isinstance(value, str) and value.endswith("%") and value[:-1].replace(".", "", 1).isdigit():
             return value
-        return self._number_of(table, "may-fail", what)
+        return self._checks.number_at(table, "may-fail", what, 0) or 0
 
     def _collect(self, table: Table, what: str) -> Mapping[str, str]:
-        node = table.entries.get("collect")
-        fields = None if node is None else self._checks.table(node, f"`collect` of {what}")
         found: dict[str, str] = {}
-        for name, place, source in fields or ():
+        for name, place, source in self._checks.table_at(table, "collect", what) or ():
             inner = self._field(source, f"`{name}` in `collect` of {what}")
             if self._field(Scalar(place, name, name), f"`collect` of {what}") and inner:
                 found[name] = inner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Union
 
 from iocflow.container.checking.description import Bean, Process
@@ -90,11 +91,15 @@ class Checks:
         self.misfit(id, annotation, what, node.place)
         return None
 
-    def unknown_keys(self, table: Table, known: Iterable[str], what: str) -> None:
-        """Note every key of `table` that is not `known`."""
+    def unknown_keys(
+        self, table: Table, known: Iterable[str], what: str, *, later: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Note every key of `table` that is not `known`; of the `later` ones, with what they come."""
         names = tuple(known)
         for key, place, _ in table:
-            if key not in names:
+            if key in later:
+                self.findings.error(place, f"`{key}` {later[key]}, which this version has not", "remove it")
+            elif key not in names:
                 self.findings.error(place, f"{what} has no key `{key}`", did_you_mean(key, names, listed=16))
 
     # What the container's own readers need beside that.
@@ -156,6 +161,25 @@ class Checks:
             return node
         if not is_unresolved(node):
             self.findings.error(node.place, f"{what} is {described(node)}", "write a table `key: value`")
+        return None
+
+    def text_at(self, table: Table, key: str, owner: str) -> str | None:
+        """Return the text that `owner` has at `key`; None without one, or when it is noted that it is none."""
+        node = table.entries.get(key)
+        return None if node is None else self.text(node, f"`{key}` of {owner}")
+
+    def table_at(self, table: Table, key: str, owner: str) -> Table | None:
+        """Return the table that `owner` has at `key`; None without one, or when it is noted that it is none."""
+        node = table.entries.get(key)
+        return None if node is None else self.table(node, f"`{key}` of {owner}")
+
+    def number_at(self, table: Table, key: str, owner: str, least: int) -> int | None:
+        """Return the number that `owner` has at `key`; None without one, or when it is noted that it does not fit."""
+        node = table.entries.get(key)
+        number: int | None = None if node is None else self.coerce(node, int, f"`{key}` of {owner}")
+        if node is None or number is None or number >= least:
+            return number
+        self.findings.error(node.place, f"`{key}` of {owner} is {described(node)}", f"write {least} or more")
         return None
 
     def listed(self, node: Node) -> tuple[Node, ...]:

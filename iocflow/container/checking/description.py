@@ -121,6 +121,11 @@ class Bean:
     on_error: tuple[Rule, ...] = ()
     time_limit: float | None = None
 
+    @property
+    def owner(self) -> str:
+        """The bean in the words of a message about the file."""
+        return f"bean `{self.id}`" if self.id else "the inner bean"
+
     def __str__(self) -> str:
         """Return `bean ID`, as messages name it; an inner bean goes by what makes it."""
         return f"bean `{self.id}`" if self.id else f"`{getattr(self.target, '__name__', 'the inner bean')}`"

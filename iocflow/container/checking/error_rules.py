@@ -107,8 +107,7 @@ class Rules:
     def _decision(self, node: Node, what: str) -> Decision | None:
         if is_table(node):
             self._checks.unknown_keys(node, ("goto",), what)
-            target = node.entries.get("goto")
-            name = None if target is None else self._checks.text(target, f"`goto` of {what}")
+            name = self._checks.text_at(node, "goto", what)
             return None if name is None else GoTo(name)
         word = self._checks.text(node, what)
         if word == "compensate":

@@ -5,15 +5,15 @@ from __future__ import annotations
 import difflib
 import inspect
 import types
-from dataclasses import dataclass
 from typing import Any, Literal, get_origin
 
 from iocflow.container.checking.checks import Checks
+from iocflow.container.checking.description import Bean
 from iocflow.container.inspecting.annotations import UNKNOWN, alternatives, is_protocol
 from iocflow.container.nodes import described
 from iocflow.wiring import Place, Scalar, Table, did_you_mean
 
-__all__ = ["BEAN_KEYS", "LATER_BEAN_KEYS", "MAKERS", "SCOPES", "Header", "read_header"]
+__all__ = ["BEAN_KEYS", "LATER_BEAN_KEYS", "MAKERS", "SCOPES", "read_header"]
 
 MAKERS: tuple[Literal["class", "call", "factory"], ...] = ("class", "call", "factory")
 BEAN_KEYS = (
@@ -35,62 +35,41 @@ LATER_BEAN_KEYS = {
     "on-lost": "comes with durable runs",
     "isolate": "comes with activities in processes of their own",
 }
-SCOPES: tuple[Literal["singleton", "prototype"], ...] = ("singleton", "prototype")
+SCOPES = ("singleton", "prototype")
 _INNER_KEYS = tuple(key for key in BEAN_KEYS if key not in ("scope", "parent", "abstract", "depends-on"))
 _CALL_KEYS = ("call", "args", "parent", "abstract", "on-error", "time-limit")
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The maker of one bean; `target` is None when the file's is wrong, `made` is the class of what it makes."""
-
-    id: str
-    place: Place
-    table: Table
-    kind: Literal["class", "call", "factory"]
-    target: Any
-    made: type
-    loose: bool
-    scope: Literal["singleton", "prototype"]
-
-    @property
-    def owner(self) -> str:
-        """The bean in the words of a message."""
-        return f"bean `{self.id}`" if self.id else "the inner bean"
-
-
-def read_header(id: str, place: Place, table: Table, checks: Checks) -> Header:
-    """Read the maker and the scope of a bean; `id` is empty for an inner one."""
-    owner = f"bean `{id}`" if id else "the inner bean"
-    _refuse_keys(table, owner, checks, inner=not id)
+def read_header(id: str, place: Place, table: Table, checks: Checks) -> Bean:
+    """Return a bean with its maker and scope; `id` is empty for an inner one. What it is given is read later."""
+    bean = Bean(id, place, "class", None, object)
+    _refuse_keys(table, bean.owner, checks, inner=not id)
+    bean.scope = _scope(table, bean.owner, checks)
     makers = [maker for maker in MAKERS if maker in table.entries]
     if len(makers) > 1:
         names = " and ".join(f"`{maker}`" for maker in makers)
-        checks.findings.error(table.keys[makers[1]], f"{owner} has {names}", "keep one of them")
-    if not makers and not any(difflib.get_close_matches(key, MAKERS) for key in table.entries if key not in BEAN_KEYS):
+        checks.findings.error(table.keys[makers[1]], f"{bean.owner} has {names}", "keep one of them")
+    if makers:
+        bean.kind = makers[0]
+        bean.target = _target(table, bean.kind, bean.owner, checks)
+        bean.type, bean.loose = _made(bean.kind, bean.target, checks)
+    elif not any(difflib.get_close_matches(key, MAKERS) for key in table.entries if key not in BEAN_KEYS):
         remedy = "write `class:` (or `call:`, `factory:`), or the `parent:` it has that from"
-        checks.findings.error(place, f"{owner} does not say what makes it", remedy)
-    if not makers:
-        return Header(id, place, table, "class", None, object, loose=False, scope=_scope(table, owner, checks))
-    kind = makers[0]
-    target = _target(table, kind, owner, checks)
-    made, loose = _made(kind, target, checks)
-    if kind == "factory" and inspect.iscoroutinefunction(target):
+        checks.findings.error(place, f"{bean.owner} does not say what makes it", remedy)
+    if bean.kind == "factory" and inspect.iscoroutinefunction(bean.target):
         remedy = "let it return the object itself, and connect in `init:`, which may be async"
-        checks.findings.error(table.entries[kind].place, f"`factory` of {owner} is an async function", remedy)
-    return Header(id, place, table, kind, target, made, loose, _scope(table, owner, checks))
+        checks.findings.error(table.entries["factory"].place, f"`factory` of {bean.owner} is an async function", remedy)
+    return bean
 
 
 def _refuse_keys(table: Table, owner: str, checks: Checks, *, inner: bool) -> None:
     known = _CALL_KEYS if "call" in table.entries else _INNER_KEYS if inner else BEAN_KEYS
-    for key, place, _ in table:
-        if key in LATER_BEAN_KEYS:
-            checks.findings.error(place, f"`{key}` {LATER_BEAN_KEYS[key]}, which this version has not", "remove it")
-        elif key not in BEAN_KEYS:
-            checks.findings.error(place, f"{owner} has no key `{key}`", did_you_mean(key, known, listed=16))
-        elif key not in known and key not in MAKERS:
+    elsewhere = [key for key in BEAN_KEYS if key not in known and key in table.entries]
+    checks.unknown_keys(table, (*known, *elsewhere), owner, later=LATER_BEAN_KEYS)
+    for key in elsewhere:
+        if key not in MAKERS:
             why = "is a plain function" if "call" in table.entries else "belongs to the bean that holds it"
-            checks.findings.error(place, f"{owner} cannot have `{key}`: it {why}", "remove it")
+            checks.findings.error(table.keys[key], f"{owner} cannot have `{key}`: it {why}", "remove it")
 
 
 def _target(table: Table, kind: str, owner: str, checks: Checks) -> Any:
@@ -122,12 +101,8 @@ def _made(kind: str, target: Any, checks: Checks) -> tuple[type, bool]:
 
 
 def _scope(table: Table, owner: str, checks: Checks) -> Literal["singleton", "prototype"]:
-    node = table.entries.get("scope")
-    name = None if node is None else checks.text(node, f"`scope` of {owner}")
-    if node is None or name is None:
-        return "singleton"
-    for scope in SCOPES:
-        if scope == name:
-            return scope
-    checks.findings.error(node.place, f"`scope` of {owner} is `{name}`, which is none", did_you_mean(name, SCOPES))
-    return "singleton"
+    name = checks.text_at(table, "scope", owner)
+    if name is not None and name not in SCOPES:
+        place, what = table.entries["scope"].place, f"`scope` of {owner} is `{name}`, which is none"
+        checks.findings.error(place, what, did_you_mean(name, SCOPES))
+    return "prototype" if name == "prototype" else "singleton"

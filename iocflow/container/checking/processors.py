@@ -16,12 +16,12 @@ from iocflow.exclusive_choice import ExclusiveChoiceProcessor
 from iocflow.for_each import ForEachProcessor
 from iocflow.parallel_split import ParallelSplitProcessor
 from iocflow.sequence import SequenceProcessor
-from iocflow.wiring import BeanInfo, Node, Place, Scalar, Table, did_you_mean
+from iocflow.wiring import BeanInfo, Place, Scalar, Table
 
 __all__ = ["KIND_CLASSES", "PROCESSOR_KEYS", "Processors"]
 
 PROCESSOR_KEYS = ("context", *KINDS, "on-error", "finally", "max-steps", "concurrency")
-LATER_PROCESSOR_KEYS = ("durable", "queue", "on-failure")
+LATER_PROCESSOR_KEYS = dict.fromkeys(("durable", "queue", "on-failure"), "comes with durable runs")
 KIND_CLASSES: Mapping[str, type[Any]] = {
     "sequence": SequenceProcessor,
     "exclusive-choice": ExclusiveChoiceProcessor,
@@ -124,7 +124,7 @@ class Processors:
     def _process(self, id: str, table: Table, kind: str, default: tuple[Rule, ...]) -> Process:
         checks, owner = self._checks, f"processor `{id}`"
         info = checks.processors[id]
-        self._refuse_keys(table, kind, owner)
+        checks.unknown_keys(table, (*PROCESSOR_KEYS, *KINDS[kind]), owner, later=LATER_PROCESSOR_KEYS)
         blocks = Blocks(checks, self._beans, info.context)
         rules = default
         if "on-error" in table.entries:
@@ -136,25 +136,6 @@ class Processors:
             self._beans.rules.go(rules, None, owner)
         if "finally" in table.entries:
             process.finally_ = blocks.steps(table.entries["finally"], f"`finally` of {owner}", last=True)
-        process.max_steps = self._positive(table, "max-steps", owner) or process.max_steps
-        process.concurrency = self._positive(table, "concurrency", owner)
+        process.max_steps = checks.number_at(table, "max-steps", owner, 1) or process.max_steps
+        process.concurrency = checks.number_at(table, "concurrency", owner, 1)
         return process
-
-    def _refuse_keys(self, table: Table, kind: str, owner: str) -> None:
-        known = (*PROCESSOR_KEYS, *KINDS[kind])
-        for key, place, _ in table:
-            if key in LATER_PROCESSOR_KEYS:
-                text = f"`{key}` comes with durable runs, which this version has not"
-                self._checks.findings.error(place, text, "remove it")
-            elif key not in known:
-                self._checks.findings.error(place, f"{owner} has no key `{key}`", did_you_mean(key, known, listed=16))
-
-    def _positive(self, table: Table, key: str, owner: str) -> int | None:
-        node: Node | None = table.entries.get(key)
-        if node is None:
-            return None
-        number: int | None = self._checks.coerce(node, int, f"`{key}` of {owner}")
-        if number is not None and number < 1:
-            self._checks.findings.error(node.place, f"`{key}` of {owner} is {described(node)}", "write 1 or more")
-            return None
-        return number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.headers import MAKERS
 from iocflow.container.nodes import is_table
+from iocflow.container.reading.values import overlaid
 from iocflow.wiring import Node, Place, Table, did_you_mean
 
 __all__ = ["Templates"]
@@ -37,18 +38,18 @@ class Templates:
         return self._merged[id]
 
     def _parent(self, id: str, own: Table, path: tuple[str, ...]) -> str | None:
-        node = own.entries.get("parent")
-        parent = None if node is None else self._checks.text(node, f"`parent` of bean `{id}`")
-        if node is None or parent is None:
+        parent = self._checks.text_at(own, "parent", f"bean `{id}`")
+        if parent is None:
             return None
+        place = own.entries["parent"].place
         if not isinstance(self._beans.entries.get(parent), Table):
             others = [one for one in self._beans.entries if one != id]
             what = f"`parent` of bean `{id}` is `{parent}`, which is no bean"
             if self._checks.document.complete:
-                self._checks.findings.error(node.place, what, did_you_mean(parent, others))
+                self._checks.findings.error(place, what, did_you_mean(parent, others))
             return None
         if parent in path:
-            self._circle(node.place, path[path.index(parent) :], parent)
+            self._circle(place, path[path.index(parent) :], parent)
             return None
         self.parents.add(parent)
         return parent
@@ -70,16 +71,7 @@ def _overlaid(parent: Table, own: Table) -> Table:
     keys = {key: parent.keys[key] for key in entries}
     for key, place, node in own:
         inherited = entries.get(key)
-        entries[key] = _deep(inherited, node) if key in _MERGED and inherited is not None else node
-        keys[key] = place
+        if key in _MERGED and is_table(inherited) and is_table(node):
+            node = overlaid(inherited, node)  # noqa: PLW2901 - what is put at the key
+        entries[key], keys[key] = node, place
     return Table(own.place, entries, keys, own.tag)
-
-
-def _deep(below: Node, above: Node) -> Node:
-    """Return `above` over `below`: tables are merged key by key, anything else is replaced."""
-    if not (is_table(below) and is_table(above)):
-        return above
-    entries = dict(below.entries)
-    for key, node in above.entries.items():
-        entries[key] = _deep(entries[key], node) if key in entries else node
-    return Table(above.place, entries, {**below.keys, **above.keys})

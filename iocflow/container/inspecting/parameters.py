@@ -63,7 +63,7 @@ class Signatures:
         self._known: dict[Any, Signature] = {}
 
     def of(self, target: Any) -> Signature:
-        """Return the signature of a class (its constructor's) or function."""
+        """Return the signature of a class (its constructor's) or function; None, which nobody knows, takes anything."""
         if target not in self._known:
             self._known[target] = _read(target)
         return self._known[target]
@@ -72,7 +72,7 @@ class Signatures:
 def _read(target: Any) -> Signature:
     try:
         signature = inspect.signature(target)
-    except (ValueError, TypeError):  # a class written in C that does not tell
+    except (ValueError, TypeError):  # nobody knows, or a class written in C that does not tell
         return Signature({}, open=True, extra=UNKNOWN, returns=target if isinstance(target, type) else UNKNOWN)
     hints = _hints(target) if signature.parameters or not isinstance(target, type) else {}
     kinds = inspect.Parameter

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from iocflow.container.nodes import clipped
+from iocflow.container.nodes import clipped, is_table
 from iocflow.container.reading.resolving import key_paths
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
@@ -60,9 +60,9 @@ def overlaid(
         if old is None and unknown:
             unknown(f"{prefix}{key}", place)
             continue
-        both = isinstance(old, Table) and isinstance(node, Table)
-        entries[key] = overlaid(old, node, unknown, prefix=f"{prefix}{key}.") if both else node  # type: ignore[arg-type]
-        keys[key] = place
+        if is_table(old) and is_table(node):
+            node = overlaid(old, node, unknown, prefix=f"{prefix}{key}.")  # noqa: PLW2901 - what is put at the key
+        entries[key], keys[key] = node, place
     return Table(top.place, entries, keys)
 
 
