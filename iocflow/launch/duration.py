@@ -7,10 +7,16 @@ from datetime import timedelta
 
 from iocflow.launch.errors import LauncherError
 
-__all__ = ["duration", "duration_text"]
+__all__ = ["duration", "duration_text", "seconds_of"]
 
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds_of(text: str) -> float | None:
+    """Return the seconds of a duration as people write it, None when the text is none."""
+    found = _WRITTEN.fullmatch(text)
+    return float(found[1]) * _SECONDS[found[2]] if found else None
 
 
 def duration(written: str | timedelta, what: str) -> timedelta:
@@ -25,11 +31,11 @@ def duration(written: str | timedelta, what: str) -> timedelta:
     """
     if isinstance(written, timedelta):
         return written
-    found = _WRITTEN.fullmatch(written)
-    if not found:
+    seconds = seconds_of(written)
+    if seconds is None:
         raise LauncherError(f"{what} is {written!r}, which is no duration; write 500ms, 30s, 5m, 2h or 1d")
     try:
-        return timedelta(seconds=float(found[1]) * _SECONDS[found[2]])
+        return timedelta(seconds=seconds)
     except OverflowError:
         raise LauncherError(f"{what} is {written}, which is longer than any clock runs") from None
 

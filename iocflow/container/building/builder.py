@@ -119,10 +119,4 @@ class Builder:
 
 def _constant(value: Any) -> Any:
     """Return a constant such that no two objects share one that can change."""
-    if isinstance(value, _IMMUTABLE):
-        return value
-    if type(value) is list and value:
-        return providers.List(*map(_constant, value))
-    if type(value) is dict and value:
-        return providers.Dict({key: _constant(one) for key, one in value.items()})
-    return providers.Callable(copy.deepcopy, value)
+    return value if isinstance(value, _IMMUTABLE) else providers.Callable(copy.deepcopy, value)

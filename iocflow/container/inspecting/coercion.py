@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections.abc
 import dataclasses
-import re
 import types
 import typing
 from collections.abc import Mapping
@@ -24,11 +23,10 @@ from iocflow.container.inspecting.annotations import (
     unwrapped,
 )
 from iocflow.errors import IocflowError
+from iocflow.launch.duration import seconds_of
 
-__all__ = ["Coercion", "MisfitError", "duration"]
+__all__ = ["Coercion", "Misfit", "MisfitError"]
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
 _TUPLE: Any = tuple
 _LIST: Any = list
 _STRICT = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -61,10 +59,10 @@ class MisfitError(IocflowError):
         self.misfits = misfits
 
 
-def duration(text: Any) -> Any:
-    """Return `500ms`, `30s`, `5m`, `2h`, `1d` as seconds; anything else as it is."""
-    found = _DURATION.fullmatch(text) if isinstance(text, str) else None
-    return float(found[1]) * _UNITS[found[2]] if found else text
+def _seconds(value: Any) -> Any:
+    """Return a duration as seconds; anything else as it is."""
+    seconds = seconds_of(value) if isinstance(value, str) else None
+    return value if seconds is None else seconds
 
 
 class Coercion:
@@ -122,9 +120,9 @@ def _misfit(error: Mapping[str, Any]) -> Misfit:
 def _understood(annotation: Any) -> Any:
     """Return the annotation with durations taken as seconds, and Protocols compared by what they name."""
     if annotation is float:
-        return Annotated[float, BeforeValidator(duration)]
+        return Annotated[float, BeforeValidator(_seconds)]
     if annotation is timedelta:
-        return Annotated[timedelta, BeforeValidator(duration)]
+        return Annotated[timedelta, BeforeValidator(_seconds)]
     if is_protocol(annotation):
         return Annotated[Any, BeforeValidator(_structural(annotation))]
     origin, args = get_origin(annotation), get_args(annotation)
