@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -234,7 +234,6 @@ class InlineLoop:
 
     def _fork(self, command: Command, deadline: float | None) -> Reply:
         composite, children = self.parts.composites[command["p"]], command["children"]
-        threads = composite.parallel or len(children)
         kept: list[Any] = [None] * len(children)
         rows: list[list[Step]] = [[] for _ in children]
 
@@ -242,21 +241,26 @@ class InlineLoop:
             try:
                 with self._forking:
                     context = composite.fork_for(self.context, i)
-            except Exception as error:  # noqa: BLE001 - a context that cannot be forked fails its branch
+                before, loop = fields_of(context), self._child(context, deadline)
+                rows[i] = loop.rows
+                end = loop.drive(children[i])
+                kept[i] = composite.kept(self.context, before, loop.context)
+                return end
+            except Exception as error:  # noqa: BLE001 - a context that cannot be forked or compared fails its branch
                 return End(outcome="FAILED", error=self.errors.record(error), raises=True, last=None)
-            before = fields_of(context)
-            loop = self._child(context, deadline)
-            end = loop.drive(children[i])
-            rows[i] = loop.rows
-            kept[i] = composite.kept(self.context, before, loop.context)
-            return end
 
-        with ThreadPoolExecutor(threads, thread_name_prefix="iocflow-branch") as pool:
+        pool = ThreadPoolExecutor(composite.parallel or len(children), thread_name_prefix="iocflow-branch")
+        try:
             futures = [pool.submit(copy_context().run, branch, i) for i in range(len(children))]
-        ends = [future.result() for future in futures]
+            wait(futures, return_when=FIRST_EXCEPTION)  # an interruption: branches raise nothing else
+        finally:
+            pool.shutdown(cancel_futures=True)
+        interrupted = [raised for future in futures if not future.cancelled() and (raised := future.exception())]
+        if interrupted:
+            raise interrupted[0]
         self.rows += itertools.chain.from_iterable(rows)
         self._kept = kept
-        return {"ends": ends}
+        return {"ends": [future.result() for future in futures]}
 
     def _child(self, context: Any, deadline: float | None) -> InlineLoop:
         """Return the loop of a branch; it shares the live errors, so that their records stay good here."""
