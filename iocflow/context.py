@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import sys
 import time
 import types
 import typing
-from collections.abc import Collection, Mapping
+from collections import deque
+from collections.abc import Collection, Mapping, Set
 from datetime import datetime
 from typing import Any, Protocol, Self
 
@@ -110,28 +112,31 @@ class ProcessContext:
         """Ask for a clean stop after this activity: the run ends STOPPED, its `finally` is run."""
         self.stopped = True
         self.stop_reason = reason
-        self._asked = {**(self._asked or {}), "stop": True}
+        self._ask({"stop": True})
 
     def nothing_to_do(self) -> None:
         """Stop as a poll does that found nothing: launchers keep a count of it and nothing else."""
         self.stop_process("nothing to do")
-        self._asked = {**(self._asked or {}), "idle": True}
+        self._ask({"idle": True})
 
     @property
     def next_activity(self) -> str | None:
         """The activity that an exclusive choice should run next; cleared after every activity."""
-        return self._asked.get("next") or None if self._asked else None
+        return (getattr(self, "_asked", None) or {}).get("next") or None
 
     @next_activity.setter
     def next_activity(self, name: str | None) -> None:
-        self._asked = {**(self._asked or {}), "next": name or ""}
+        self._ask({"next": name or ""})
+
+    def _ask(self, asked: Asked) -> None:
+        self._asked = {**(getattr(self, "_asked", None) or {}), **asked}
 
     @property
     def step(self) -> StepInfo:
         """What the engine lends: attempt, time left, idempotency key, memo; never stored, empty outside a run."""
-        if self._lender is None:
+        if getattr(self, "_lender", None) is None:
             self._lender = StepInfo()
-        return self._lender.lend()
+        return self._lender.lend()  # type: ignore[union-attr]
 
     def fork(self, *, without: Collection[str] = frozenset()) -> Self:
         """Return the context of one branch or parallel item: a deep copy, but for the fields named in `without`.
@@ -171,7 +176,7 @@ class ProcessContext:
 def succeed(old: ProcessContext, new: ProcessContext) -> None:
     """Let `new` take the place of `old` in a run: what was asked on `old` counts."""
     new._lender = old._lender
-    new._asked = {**(old._asked or {}), **(new._asked or {})} or None
+    new._asked = {**(old._asked or {}), **(getattr(new, "_asked", None) or {})} or None
     if old._asked and old.stopped and not new.stopped:
         new.stopped, new.stop_reason = True, old.stop_reason
 
@@ -242,10 +247,29 @@ def _differ(one: Any, other: Any, *, unknown: bool = False) -> bool:
         return True
     if isinstance(one, Mapping):
         return one.keys() != other.keys() or any(_differ(one[key], other[key], unknown=unknown) for key in one)
-    if isinstance(one, list | tuple):
+    if isinstance(one, list | tuple | deque):
         return len(one) != len(other) or any(_differ(a, b, unknown=unknown) for a, b in zip(one, other, strict=True))
-    if "__eq__" not in {name for base in type(one).__mro__[:-1] for name in vars(base)}:
+    if isinstance(one, Set):
+        rest = one ^ other
+        return len(one) != len(other) or any(unknown or _compares(item) for item in rest)
+    if not _compares(one):
         return unknown
+    if dataclasses.is_dataclass(one):
+        names = [field.name for field in dataclasses.fields(one) if field.compare]
+        return any(_differ(getattr(one, name, None), getattr(other, name, None), unknown=unknown) for name in names)
+    return _unequal(one, other)
+
+
+def _compares(value: Any) -> bool:
+    return any("__eq__" in vars(base) for base in type(value).__mro__[:-1])
+
+
+def _unequal(one: Any, other: Any) -> bool:
+    """Return whether `one != other`; arrays and tables answer by element, for whom NaN is not equal to itself."""
+    if getattr(one, "shape", None) != getattr(other, "shape", None):
+        return True
     unequal = one != other
-    # An array compares by element: anything unequal is a difference.
-    return bool(unequal.any()) if hasattr(unequal, "any") else bool(unequal)
+    if not hasattr(unequal, "any"):
+        return bool(unequal)
+    found = (unequal & ~((one != one) & (other != other))).any()  # noqa: PLR0124 - that is how to find NaN
+    return bool(found.any() if hasattr(found, "any") else found)

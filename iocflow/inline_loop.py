@@ -93,7 +93,6 @@ class InlineLoop:
 
     def drive(self, position: Position, reply: Reply | None = None) -> End:
         """Go on from `position`, with the reply to its command if that was run already, to the end."""
-        outer = self.context._lender
         self.context._asked, self.context._lender = None, self
         current_of_thread().lender = self
         command: Command = {}
@@ -110,7 +109,7 @@ class InlineLoop:
                 reply = self._do(command, position)
         finally:
             # Loop and context would keep each other alive until the garbage collector comes by.
-            self.context._lender = outer
+            self.context._lender = None
 
     def log_once(self, record: ErrorRecord, level: int, text: str, *args: object) -> None:
         """Log a failure that is not in the log yet."""
@@ -213,6 +212,11 @@ class InlineLoop:
             record = self.errors.record(error)
             self.log_once(record, logging.ERROR, "the join of %s failed", command["path"] or command["p"])
             return {"error": {**record, "logged": True}, "stop": self.stops(self.context)}
+        if not isinstance(joined, ProcessContext | None):
+            kind = type(joined).__name__
+            raise TypeError(
+                f"the joiner of {command['path'] or command['p']} returned a {kind}: a context or None is wanted"
+            )
         if joined is not None:
             self._go_on_with(joined)
         return {"stop": self.stops(self.context)}

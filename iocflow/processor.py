@@ -119,14 +119,14 @@ class Processor(Activity[C], Generic[C]):
         Called inside of an activity, it is a part of that activity: it has its run's id, its idempotency key and what
         is left of its time; when it ends STOPPED, that activity asked to stop.
         """
-        step, asked = context.step, context._asked or {}
+        step, lender, asked = context.step, context._lender, context._asked or {}
         run: Run[C] = Run()
         run.of, run.context, run.ticks = self, context, [_now()]
         run.id, run.idempotency_key, run.scheduled_for = step.run_id or run.id, step.idempotency_key, step.scheduled_for
         self._drive(run, start(self.plan), deadline=step.deadline)
         if run.outcome is Outcome.STOPPED:
             asked = {**asked, "stop": True, "idle": run.idle}
-        run.context._asked = asked or None
+        run.context._asked, run.context._lender = asked or None, lender
         return run.raise_for_error().context
 
     def do_activities(self, seed_data: Any = None) -> Run[C]:
@@ -252,7 +252,6 @@ class Processor(Activity[C], Generic[C]):
         position = start(self.plan)
         position["stack"][0] |= {"at": at, "seq": at + 1, "used": at + 1, "n": 1}
         self._drive(run, position, error=error)
-        run.context._lender = None
 
     def _drive(
         self,
