@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from iocflow.cli.command import Session, UsageError
-from iocflow.container import App, load
+from iocflow.container import App, Secrets, load
 from iocflow.processor import Processor
 from iocflow.wiring import did_you_mean
 
@@ -60,10 +60,12 @@ def open_app(session: Session, file: str) -> App:
     """
     if is_module(file):
         app = _imported(session, file)
+        session.mask(app.secrets.mask)
     else:
         require_file(file)
-        app = load(file, profiles=session.profiles, values=session.values)
-    session.mask(app.secrets.mask)
+        secrets = Secrets()
+        session.mask(secrets.mask)  # before anything is built, as a constructor may log what it was given
+        app = load(file, profiles=session.profiles, values=session.values, secrets=secrets)
     return app
 
 

@@ -8,6 +8,7 @@ document (with `inspecting`, which asks the user's classes what they take), `bui
 from iocflow.container.app import App
 from iocflow.container.failures import BuildError, ClosedError, CloseError, UnknownIdError, WrongTypeError
 from iocflow.container.loading import Checked, check, load
+from iocflow.container.secrets import Secrets
 
 __all__ = [
     "App",
@@ -15,6 +16,7 @@ __all__ = [
     "Checked",
     "CloseError",
     "ClosedError",
+    "Secrets",
     "UnknownIdError",
     "WrongTypeError",
     "check",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from iocflow.container.app import App, Origin
@@ -12,8 +12,9 @@ from iocflow.container.building import Registry
 from iocflow.container.checking import Examined, examine
 from iocflow.container.checking.summary import summary_of
 from iocflow.container.failures import BuildError
-from iocflow.container.reading import read_document
+from iocflow.container.reading import Document, read_document
 from iocflow.container.rendering import in_order, render
+from iocflow.container.secrets import Secrets
 from iocflow.wiring import ConfigurationError, Mistake, Place
 
 __all__ = ["Checked", "check", "load"]
@@ -33,7 +34,7 @@ class Checked:
     path: str
     mistakes: tuple[Mistake, ...]
     summary: Mapping[str, Any]
-    sources: Mapping[str, Any]
+    document: Document
 
     @property
     def failed(self) -> bool:
@@ -42,7 +43,7 @@ class Checked:
 
     def rendered(self, *, colour: bool = False) -> str:
         """Return all mistakes as text, with the lines of the file and a caret under each place."""
-        return render(self.mistakes, self.sources, colour=colour)
+        return _rendered(self.document, self.mistakes, colour=colour)
 
 
 def load(
@@ -52,6 +53,7 @@ def load(
     values: Mapping[str, Any] | None = None,
     allow: Iterable[str] = (),
     override: Mapping[str, object] | None = None,
+    secrets: Secrets | None = None,
 ) -> App:
     """Return the application that the container file at `path` describes, built; close it, or use it in a `with`.
 
@@ -63,16 +65,18 @@ def load(
         values: What wins over the file's `values:`, by dotted key (`{"smtp.host": "localhost"}`).
         allow: Packages that the file may name, beside those that it allows itself.
         override: Objects that replace beans by id, for tests; the real ones are never built.
+        secrets: Gets the secrets that the file names, before anything is built, and is then `app.secrets`: whoever
+            masks logs can begin with it.
 
     Raises:
         ConfigurationError: The file has mistakes; all are told, and nothing was constructed.
         BuildError: A constructor, factory or `init` raised; what was built before is closed again.
     """
-    document = read_document(path, profiles=profiles, values=values, allow=allow)
+    document = read_document(path, profiles=profiles, values=values, allow=allow, secrets=secrets)
     examined = examine(document, override or {})
-    mistakes = in_order(document.findings.mistakes)
+    mistakes = _mistakes(document)
     if document.findings.failed:
-        raise ConfigurationError(mistakes, render(mistakes, document.sources))
+        raise ConfigurationError(mistakes, _rendered(document, mistakes))
     return _built(examined, mistakes)
 
 
@@ -87,7 +91,18 @@ def check(
     """Check the file at `path` as `load` does, and construct nothing; the arguments are those of `load`."""
     document = read_document(path, profiles=profiles, values=values, allow=allow)
     summary = summary_of(examine(document, override or {}).bench)
-    return Checked(document.path, in_order(document.findings.mistakes), summary, document.sources)
+    return Checked(document.path, _mistakes(document), summary, document)
+
+
+def _mistakes(document: Document) -> tuple[Mistake, ...]:
+    """Return all mistakes in order, the secrets that another library may have quoted in one masked."""
+    mask, found = document.secrets.mask, in_order(document.findings.mistakes)
+    return tuple(replace(one, what=mask(one.what), remedy=mask(one.remedy)) for one in found)
+
+
+def _rendered(document: Document, mistakes: Iterable[Mistake], *, colour: bool = False) -> str:
+    """Return the mistakes as text; a line of a file that holds a secret's value is masked, too."""
+    return document.secrets.mask(render(mistakes, document.sources, colour=colour))
 
 
 def _built(examined: Examined, warnings: tuple[Mistake, ...]) -> App:
@@ -96,7 +111,7 @@ def _built(examined: Examined, warnings: tuple[Mistake, ...]) -> App:
 
     def refusal(place: Place, text: str) -> BuildError:
         mistake = Mistake(place, document.secrets.mask(text))
-        return BuildError([mistake], render([mistake], document.sources))
+        return BuildError([mistake], _rendered(document, [mistake]))
 
     registry = Registry(bench.defined, bench.described, examined.graph, bench.hooks, refusal)
     registry.build(bench.overrides)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, Union
+from typing import Any, Union, get_args
 
 from iocflow.container.checking.description import Bean, Process
 from iocflow.container.checking.misfits import refusals
 from iocflow.container.checking.names import Names, Want
-from iocflow.container.inspecting.annotations import Candidate, alternatives, fits, missing, shown
+from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, alternatives, fits, missing, shown
 from iocflow.container.inspecting.coercion import Coercion, MisfitError
 from iocflow.container.inspecting.parameters import Signatures
-from iocflow.container.nodes import described, has_unresolved, is_table, is_tagged, is_unresolved, plain
+from iocflow.container.nodes import described, has_unresolved, is_table, is_tagged, is_unresolved
 from iocflow.container.reading.document import Document
 from iocflow.wiring import BeanInfo, Listing, Node, Place, Scalar, Table, did_you_mean
 
@@ -75,7 +76,7 @@ class Checks:
             return self._coercion.coerce(_value(node, annotation), annotation)
         except MisfitError as error:
             for one in refusals(node, annotation, what, error.misfits):
-                remedy = self._hint(one.node, annotation) or self.document.secrets.mask(one.why)
+                remedy = self._hint(one.node, annotation) or one.why
                 self.findings.error(one.node.place, one.text, remedy)
             return None
 
@@ -235,8 +236,16 @@ class Checks:
 
 
 def _value(node: Node, annotation: Any) -> Any:
-    """Return the node as data; a number that was put in for a placeholder can be text, where text is wanted."""
-    if isinstance(node, Scalar) and "${" in node.text and str in alternatives(annotation):
+    """Return the node as data, but numbers that lose something as such as their files write them.
+
+    Those are what a `Decimal` is made of (`30.10`), and what was put in for a placeholder where text is wanted.
+    """
+    wanted = alternatives(annotation)
+    if isinstance(node, Scalar):
         number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
-        return str(node.value) if number else node.value
-    return plain(node)
+        exact = (Decimal in wanted and isinstance(node.value, float)) or (str in wanted and node.filled)
+        return node.written if number and exact else node.value
+    each = next((args[-1] for one in wanted if (args := [arg for arg in get_args(one) if arg is not ...])), UNKNOWN)
+    if isinstance(node, Listing):
+        return [_value(item, each) for item in node.items]
+    return {key: _value(value, each) for key, value in node.entries.items()}

@@ -62,6 +62,7 @@ def read_document(
     values: Mapping[str, Any] | None = None,
     allow: Iterable[str] = (),
     environ: Mapping[str, str] | None = None,
+    secrets: Secrets | None = None,
 ) -> Document:
     """Read the file at `path` with its imports; a mistake in a file never raises, it is noted in `document.findings`.
 
@@ -71,9 +72,10 @@ def read_document(
         values: What wins over the files' `values:`, by dotted key (`smtp.host`).
         allow: Packages that names may come from, beside those that the root file allows.
         environ: The environment, `os.environ` by default.
+        secrets: Gets the secrets that are read.
     """
     name = os.fspath(path)
-    document = Document(name, os.path.dirname(os.path.abspath(name)))
+    document = Document(name, os.path.dirname(os.path.abspath(name)), secrets=secrets or Secrets())
     chosen = (profiles,) if isinstance(profiles, str) else tuple(profiles)
     reader = FileReader(document.extensions, document.findings)
     reader.read(name)

@@ -6,10 +6,11 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from iocflow.container import App, BuildError, ClosedError, CloseError
+from iocflow.container import App, BuildError, ClosedError, CloseError, Secrets, check, load
 from iocflow.wiring import ConfigurationError
 from tests.unit.container_build import parts
 from tests.unit.container_build.parts import BUILT
@@ -185,3 +186,24 @@ def test_unused_after_override_is_not_built(loaded: Loaded, built: list[str]) ->
         assert built == ["open shared", "Send()"]
         assert app["private"].name == "private"
     assert built == ["open shared", "Send()", "open private", "close private"]
+
+
+def test_secrets_of_check_are_masked(write: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a mistake nor the line that is shown with it tells the value of a secret, whoever quotes it."""
+    monkeypatch.setenv("TOKEN", "hunter22")
+    found = check(write("beans: {a: {class: .Smtp, args: {host: '${secret:token}', hunter22: 1}}}"))
+    assert [one.what for one in found.mistakes] == ["`Smtp` takes no `***`"]
+    assert "hunter22" not in found.rendered()
+    assert "***: 1" in found.rendered()
+
+
+def test_logs_of_building_can_be_masked(
+    write: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A caller's `secrets` know all of the file before the first bean is built."""
+    monkeypatch.setenv("TOKEN", "hunter22")
+    secrets = Secrets()
+    caplog.handler.addFilter(secrets.filter())
+    with load(write("beans: {a: {class: .Talker, args: {token: '${secret:token}'}}}"), secrets=secrets) as app:
+        assert app.secrets is secrets
+    assert caplog.messages == ["connected with ***"]

@@ -49,6 +49,18 @@ def test_number_of_a_placeholder_can_be_text(loaded: Loaded) -> None:
         assert app["b"].host == "20146"
 
 
+def test_a_decimal_is_what_the_file_writes(loaded: Loaded) -> None:
+    """A price keeps its last zero, also in a list, and also when it comes from `values:`."""
+    app = loaded("""
+        values: {net: 19.90}
+        beans:
+          prices: {class: .Prices, args: {price: 30.10, prices: [1.50, "${net}"], gross: "${net}"}}
+    """)
+    with app:
+        prices = app["prices"]
+    assert list(map(str, (prices.price, *prices.prices, prices.gross))) == ["30.10", "1.50", "19.90", "19.90"]
+
+
 def test_references_in_lists_and_tables(loaded: Loaded) -> None:
     """References, inner beans, providers and types stand anywhere in a value, each checked against its place."""
     app = loaded("""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -38,6 +39,20 @@ class Filled(ProcessContext):
 
     def __init__(self, rate: Decimal) -> None:
         self.rate = rate
+
+
+class Talker:
+    """Logs what it is given."""
+
+    def __init__(self, token: str) -> None:
+        logging.getLogger(__name__).warning("connected with %s", token)
+
+
+class Prices:
+    """What has to be exact."""
+
+    def __init__(self, price: Decimal, prices: list[Decimal], gross: Decimal | None = None) -> None:
+        self.price, self.prices, self.gross = price, prices, gross
 
 
 class HasLines(Protocol):
