@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from iocflow.wiring import Listing, Node, Scalar, Table
 
 __all__ = [
+    "Size",
     "Unresolved",
     "clipped",
     "described",
@@ -19,7 +20,15 @@ __all__ = [
     "is_unresolved",
     "parts",
     "plain",
+    "size_of",
 ]
+
+
+class Size(NamedTuple):
+    """How many nodes a node holds with itself, and how deep they are nested in it."""
+
+    nodes: int = 1
+    height: int = 0
 
 
 class Unresolved(str):
@@ -48,6 +57,20 @@ def parts(node: Node) -> Iterable[Node]:
     if isinstance(node, Scalar):
         return ()
     return node.items if isinstance(node, Listing) else node.entries.values()
+
+
+def size_of(node: Node, known: dict[int, tuple[Node, Size]]) -> Size:
+    """Return the size of `node`, shared parts counted as often as they stand in it.
+
+    `known` keeps what was found, by the id of the node, with the node itself so that no other one gets that id.
+    """
+    if isinstance(node, Scalar):
+        return Size()
+    if id(node) not in known:
+        inner = [size_of(part, known) for part in parts(node)]
+        size = Size(1 + sum(one.nodes for one in inner), 1 + max((one.height for one in inner), default=0))
+        known[id(node)] = node, size
+    return known[id(node)][1]
 
 
 def has_unresolved(node: Node) -> bool:

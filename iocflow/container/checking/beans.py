@@ -103,7 +103,7 @@ class Beans:
         if bean.close and bean.scope == "prototype":
             remedy = "remove it, or let the bean be a singleton"
             text = f"`close` of {bean.owner} would never be called: it is a prototype"
-            checks.findings.error(table.keys["close"], text, remedy)
+            checks.error(table.keys["close"], text, remedy)
         if "depends-on" in table.entries:
             listed = checks.listed(table.entries["depends-on"])
             ids = [(checks.lookup(node, f"`depends-on` of {bean.owner}"), node.place) for node in listed]
@@ -133,7 +133,7 @@ class Beans:
 
     def _unknown(self, bean: Bean, place: Any, key: str, signature: Signature) -> None:
         maker = getattr(bean.target, "__name__", bean.kind)
-        self._checks.findings.error(
+        self._checks.error(
             place,
             f"`{maker}` takes no `{key}`",
             did_you_mean(key, signature.parameters) if signature.parameters else "it takes nothing",
@@ -148,7 +148,7 @@ class Beans:
             names = ", ".join(f"`{name}`" for name in lacking)
             values = ", ".join(f"{name}: …" for name in lacking)
             what = f"{bean.owner} lacks {names}, which `{bean.target.__name__}` needs"
-            self._checks.findings.error(bean.place, what, f"write `args: {{{values}}}`")
+            self._checks.error(bean.place, what, f"write `args: {{{values}}}`")
 
     # What is done to the object.
 
@@ -159,7 +159,7 @@ class Beans:
             annotation = hints.get(key, UNKNOWN)
             mistake = self._setting(bean, key)
             if mistake:
-                self._checks.findings.error(place, f"`set` of {bean.owner} names `{key}`, {mistake[0]}", mistake[1])
+                self._checks.error(place, f"`set` of {bean.owner} names `{key}`, {mistake[0]}", mistake[1])
                 continue
             member = member_of(bean.type, key)
             if isinstance(member, property) and member.fset is not None:
@@ -193,16 +193,14 @@ class Beans:
             return ""
         what, made, place = f"`{key}` of {bean.owner} is `{name}`, ", bean.type, table.entries[key].place
         if name.startswith("_"):
-            self._checks.findings.error(place, f"{what}which is private", "name a public method")
+            self._checks.error(place, f"{what}which is private", "name a public method")
         elif made is object:
             return name
         elif not inspect.isroutine(member := member_of(made, name)):
             methods = [one for one in dir(made) if not one.startswith("_") and callable(getattr(made, one, None))]
-            self._checks.findings.error(
-                place, f"{what}and `{shown(made)}` has no such method", did_you_mean(name, methods)
-            )
+            self._checks.error(place, f"{what}and `{shown(made)}` has no such method", did_you_mean(name, methods))
         elif inspect.isfunction(member) and self._needs(member):
-            self._checks.findings.error(place, f"{what}which needs arguments", "name a method without any")
+            self._checks.error(place, f"{what}which needs arguments", "name a method without any")
         else:
             return name
         return ""
@@ -215,14 +213,10 @@ class Beans:
 def check_id(id: str, place: Any, what: str, checks: Checks) -> bool:
     """Note an id that would be taken for something else; return whether it is a good one."""
     if id in RESERVED:
-        checks.findings.error(
-            place, f"`{id}` cannot be the id of a {what}: routes give it a meaning", "take another one"
-        )
+        checks.error(place, f"`{id}` cannot be the id of a {what}: routes give it a meaning", "take another one")
     elif "." in id or not id or id != id.strip() or ":" in id or "/" in id:
         remedy = "write letters, digits and `-`"
-        checks.findings.error(
-            place, f"`{id}` cannot be the id of a {what}: it has a dot, slash, colon or blank", remedy
-        )
+        checks.error(place, f"`{id}` cannot be the id of a {what}: it has a dot, slash, colon or blank", remedy)
     else:
         return True
     return False
@@ -235,7 +229,7 @@ def time_limit(table: Table, owner: str, checks: Checks) -> float | None:
         return None
     limit: timedelta | None = checks.coerce(node, timedelta, f"`time-limit` of {owner}")
     if limit is not None and limit <= timedelta(0):
-        checks.findings.error(node.place, f"`time-limit` of {owner} is not more than 0", "write a duration, as `2s`")
+        checks.error(node.place, f"`time-limit` of {owner} is not more than 0", "write a duration, as `2s`")
         return None
     return None if limit is None else limit.total_seconds()
 

@@ -66,7 +66,7 @@ class Blocks:
         """Read a list of steps; `default` are the rules of the whole, `last` means that none can be gone to."""
         items = self._checks.listed(node)
         if not items:
-            self._checks.findings.error(node.place, f"{what} has no steps", "name the activities in their order")
+            self._checks.error(node.place, f"{what} has no steps", "name the activities in their order")
         found = [self.step(item, f"step {i} of {what}") for i, item in enumerate(items, 1)]
         steps = tuple(step for step in found if step is not None)
         names = None if last else tuple(step.name for step in steps)
@@ -121,13 +121,13 @@ class Blocks:
         kinds = [kind for kind in KINDS if kind in table.entries]
         if len(kinds) > 1:
             names = " and ".join(f"`{kind}`" for kind in kinds)
-            self._checks.findings.error(table.keys[kinds[1]], f"{what} is {names} at once", "keep one of them")
+            self._checks.error(table.keys[kinds[1]], f"{what} is {names} at once", "keep one of them")
             return None
         if not kinds and "do" not in table.entries:
             known = ("do", *KINDS)
             wrong = next(iter(table.entries), "")
             remedy = did_you_mean(wrong, known)
-            self._checks.findings.error(table.place, f"{what} is a table that does not say what to do", remedy)
+            self._checks.error(table.place, f"{what} is a table that does not say what to do", remedy)
             return None
         if not kinds:
             self._checks.unknown_keys(table, ("do", *_OPTIONS), what)
@@ -165,7 +165,7 @@ class Blocks:
                 self._beans.rules.go(self.rules_of(step), None, f"branch `{name}` of {what}")
                 found[name] = step
         if not branches.entries:
-            self._checks.findings.error(node.place, f"{what} has no branches", "write `NAME: ACTIVITY` for each")
+            self._checks.error(node.place, f"{what} has no branches", "write `NAME: ACTIVITY` for each")
         join = None
         if "join" in table.entries:
             join = self._beans.wired(table.entries["join"], f"`join` of {what}", "any")
@@ -181,7 +181,7 @@ class Blocks:
                 texts[key] = self._field(table.entries[key], f"`{key}` of {what}")
         for key in ("as", "do"):
             if key not in table.entries:
-                self._checks.findings.error(table.keys["for-each"], f"{what} has no `{key}`", _EACH_LACKS[key])
+                self._checks.error(table.keys["for-each"], f"{what} has no `{key}`", _EACH_LACKS[key])
         body = self.step(table.entries["do"], f"`do` of {what}") if "do" in table.entries else None
         if body is not None:
             self._beans.rules.go(self.rules_of(body), None, f"`do` of {what}")
@@ -198,7 +198,7 @@ class Blocks:
         known = () if self._context is None else fields_of(self._context)
         if name is not None and self._context is not None and name not in known:
             text = f"{what} is {described(node)}, and `{shown(self._context)}` has no such field"
-            self._checks.findings.error(node.place, text, did_you_mean(name, set(known) - _ENGINE_FIELDS))
+            self._checks.error(node.place, text, did_you_mean(name, set(known) - _ENGINE_FIELDS))
         return name
 
     def _may_fail(self, table: Table, what: str) -> int | str:
@@ -220,7 +220,7 @@ class Blocks:
         routes = table.entries.get("routes")
         if routes is None and not is_table(node):
             remedy = "write `routes: {RESULT: ACTIVITY, else: end}` beside it"
-            self._checks.findings.error(node.place, f"{what} has an activity that decides, and no `routes`", remedy)
+            self._checks.error(node.place, f"{what} has an activity that decides, and no `routes`", remedy)
             return None
         choices = Choices(self._checks, self._beans.roles, self.step)
         choice = choices.graph(node, what) if routes is None else choices.decided(node, routes, what)

@@ -34,7 +34,7 @@ class Checks:
     """The state of checking one document; it is the `wiring.Scope` of the section readers.
 
     Attributes:
-        findings: The mistakes, the document's own included.
+        findings: The mistakes, the document's own included; `error` and `warn` add to them.
         beans: Every bean that can be referred to; templates are in `templates`.
         processors: Every processor.
         defined: The described beans; `described` the processors.
@@ -47,6 +47,7 @@ class Checks:
         """Begin with the document's findings."""
         self.document = document
         self.findings = document.findings
+        self.error, self.warn = self.findings.error, self.findings.warn
         self.overrides = overrides
         self._names = Names(document)
         self._resolved: dict[tuple[str, object, str], object] = {}
@@ -68,16 +69,14 @@ class Checks:
         if has_unresolved(node):
             return None
         if is_tagged(node):
-            self.findings.error(
-                node.place, f"{what} is a tagged value", f"write plain data that fits `{shown(annotation)}`"
-            )
+            self.error(node.place, f"{what} is a tagged value", f"write plain data that fits `{shown(annotation)}`")
             return None
         try:
             return self._coercion.coerce(_value(node, annotation), annotation)
         except MisfitError as error:
             for one in refusals(node, annotation, what, error.misfits):
                 remedy = self._hint(one.node, annotation) or one.why
-                self.findings.error(one.node.place, one.text, remedy)
+                self.error(one.node.place, one.text, remedy)
             return None
 
     def reference(self, node: Node, expected: type | tuple[type, ...], what: str) -> str | None:
@@ -99,9 +98,9 @@ class Checks:
         names = tuple(known)
         for key, place, _ in table:
             if key in later:
-                self.findings.error(place, f"`{key}` {later[key]}, which this version has not", "remove it")
+                self.error(place, f"`{key}` {later[key]}, which this version has not", "remove it")
             elif key not in names:
-                self.findings.error(place, f"{what} has no key `{key}`", did_you_mean(key, names, listed=16))
+                self.error(place, f"{what} has no key `{key}`", did_you_mean(key, names, listed=16))
 
     # What the container's own readers need beside that.
 
@@ -149,11 +148,9 @@ class Checks:
         if isinstance(node, Scalar) and not node.tag and isinstance(node.value, str) and node.value:
             return node.value
         if isinstance(node, Scalar) and node.tag:
-            self.findings.error(
-                node.place, f"{what} is tagged `!{node.tag}`", "write the bare name; no tag is needed here"
-            )
+            self.error(node.place, f"{what} is tagged `!{node.tag}`", "write the bare name; no tag is needed here")
         else:
-            self.findings.error(node.place, f"{what} is {described(node)}", "write one name")
+            self.error(node.place, f"{what} is {described(node)}", "write one name")
         return None
 
     def table(self, node: Node, what: str) -> Table | None:
@@ -161,7 +158,7 @@ class Checks:
         if is_table(node):
             return node
         if not is_unresolved(node):
-            self.findings.error(node.place, f"{what} is {described(node)}", "write a table `key: value`")
+            self.error(node.place, f"{what} is {described(node)}", "write a table `key: value`")
         return None
 
     def text_at(self, table: Table, key: str, owner: str) -> str | None:
@@ -180,7 +177,7 @@ class Checks:
         number: int | None = None if node is None else self.coerce(node, int, f"`{key}` of {owner}")
         if node is None or number is None or number >= least:
             return number
-        self.findings.error(node.place, f"`{key}` of {owner} is {described(node)}", f"write {least} or more")
+        self.error(node.place, f"`{key}` of {owner} is {described(node)}", f"write {least} or more")
         return None
 
     def listed(self, node: Node) -> tuple[Node, ...]:
@@ -193,12 +190,12 @@ class Checks:
             return None
         id = node.value if isinstance(node, Scalar) else None
         if not isinstance(id, str) or not isinstance(node, Scalar):
-            self.findings.error(node.place, f"{what} is {described(node)}", "write the id of a bean or processor")
+            self.error(node.place, f"{what} is {described(node)}", "write the id of a bean or processor")
             return None
         if id in self.beans or id in self.processors:
             return id
         if id in self.templates:
-            self.findings.error(
+            self.error(
                 node.place,
                 f"{what} is `{id}`, which is abstract: a template is never built",
                 f"name a bean that has `parent: {id}`",
@@ -206,7 +203,7 @@ class Checks:
             )
         elif self.document.complete:  # otherwise it may be defined in a file that could not be read
             remedy = "an id has no dot; a class is named by `class:`" if "." in id else did_you_mean(id, self.ids)
-            self.findings.error(node.place, f"{what} is {described(node)}, which is no bean or processor", remedy)
+            self.error(node.place, f"{what} is {described(node)}, which is no bean or processor", remedy)
         return None
 
     def require(self, id: str, annotation: Any, what: str, place: Place) -> None:
@@ -219,7 +216,7 @@ class Checks:
         """Note that the bean `id` is not what stands at `place` should be."""
         found = self.candidate(id)
         by = "the override of " if id in self.overrides else ""
-        self.findings.error(
+        self.error(
             place,
             f"{what} wants `{shown(annotation)}`, and {by}`{id}` is a `{shown(found.cls)}`{missing(found, annotation)}",
             "refer to a bean that fits",

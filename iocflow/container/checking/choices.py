@@ -34,7 +34,7 @@ class Choices:
         if table is None:
             return None
         if not table.entries:
-            self._checks.findings.error(node.place, f"{what} is empty", "write `ACTIVITY: NEXT` for each activity")
+            self._checks.error(node.place, f"{what} is empty", "write `ACTIVITY: NEXT` for each activity")
             return None
         steps: dict[str, Step] = {}
         for key, place, _ in table:
@@ -68,7 +68,7 @@ class Choices:
             if not closed or (uncovered and not unknown):
                 lacking = ", ".join(f"`{name}`" for name in (*uncovered, *(() if closed else (ELSE,))))
                 text = f"`routes` of {what} lead nowhere for {lacking}"
-                self._checks.findings.error(routes.place, text, "write `else: end`, or a route for each")
+                self._checks.error(routes.place, text, "write `else: end`, or a route for each")
             targets[ELSE] = END
         return Choice(steps, {decides.name: targets, **{name: {ELSE: END} for name in steps if name != decides.name}})
 
@@ -86,12 +86,12 @@ class Choices:
         for name in choice.steps:
             if name not in found:
                 text = f"`{name}` is never reached: no route of {what} leads to it"
-                self._checks.findings.error(self._places[name], text, "lead a route to it, or remove it")
+                self._checks.error(self._places[name], text, "lead a route to it, or remove it")
 
     def _keyed(self, key: str, place: Place, what: str) -> Step | None:
         if key in RESERVED:
             text = f"`{key}` cannot be an activity of {what}: routes give it a meaning"
-            self._checks.findings.error(place, text, "name an activity")
+            self._checks.error(place, text, "name an activity")
             return None
         return self._step(Scalar(place, key, key), f"activity `{key}` of {what}")
 
@@ -104,9 +104,7 @@ class Choices:
             return {ELSE: END}
         routes = {result: self._target(node, f"the route `{result}` of `{key}`", names) for result, _, node in table}
         if ELSE not in routes:
-            self._checks.findings.error(
-                place, f"the routes of `{key}` have no `else`", "write `else: end`, or where it leads"
-            )
+            self._checks.error(place, f"the routes of `{key}` have no `else`", "write `else: end`, or where it leads")
         if step is not None:
             self._known(table, self._results(step)[0], key)
         return routes
@@ -121,7 +119,7 @@ class Choices:
         remedy = did_you_mean(name, (*names, END))
         if name in self._checks.ids:
             remedy = f"write where that leads: `{name}: end`"
-        self._checks.findings.error(node.place, f"{what} leads to {described(node)}, which has no routes here", remedy)
+        self._checks.error(node.place, f"{what} leads to {described(node)}, which has no routes here", remedy)
         return END
 
     def _results(self, step: Step) -> tuple[tuple[str, ...], bool]:
@@ -133,4 +131,4 @@ class Choices:
         for result, place, _ in table:
             if names and result != ELSE and result not in names:
                 text = f"`{decides}` never returns `{result}`"
-                self._checks.findings.error(place, text, did_you_mean(result, names))
+                self._checks.error(place, text, did_you_mean(result, names))

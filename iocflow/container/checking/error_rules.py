@@ -63,14 +63,14 @@ class Rules:
             else:
                 text += "names no activity of it"
                 remedy = did_you_mean(rule.goto, names)
-            self._checks.findings.error(rule.place, text, remedy)
+            self._checks.error(rule.place, text, remedy)
 
     def _rule(self, node: Node, what: str) -> Rule | None:
         if not is_table(node):
             if isinstance(node, Scalar) and node.value in (*DECISIONS, "retry"):
                 word = node.value
                 remedy = f"write `{{then: {word}}}`" if word != "retry" else "write `{retry: {attempts: 3}}`"
-                self._checks.findings.error(node.place, f"{what} is `{word}`, a bare decision", remedy)
+                self._checks.error(node.place, f"{what} is `{word}`, a bare decision", remedy)
                 return None
             handler = self._handler(node, what)
             return None if handler is None else Rule(node.place, handler)
@@ -78,7 +78,7 @@ class Rules:
         answers = [key for key in _ANSWERS if key in node.entries]
         if len(answers) != 1:
             found = "nothing to do" if not answers else " and ".join(f"`{key}`" for key in answers)
-            self._checks.findings.error(node.place, f"{what} says {found}", "write one of `retry`, `then`, `handle`")
+            self._checks.error(node.place, f"{what} says {found}", "write one of `retry`, `then`, `handle`")
             return None
         errors = self._errors(node, what)
         answer, goto = self._answer(answers[0], node.entries[answers[0]], what)
@@ -92,7 +92,7 @@ class Rules:
                 cls: Any = self._checks.resolve(node, "exception", f"`for` of {what}")
                 found += [] if cls is None else [cls]
         if "for" in table.entries and not self._checks.listed(table.entries["for"]):
-            self._checks.findings.error(table.keys["for"], f"`for` of {what} is empty", "name the errors, or remove it")
+            self._checks.error(table.keys["for"], f"`for` of {what} is empty", "name the errors, or remove it")
         return tuple(found)
 
     def _answer(self, key: str, node: Node, what: str) -> tuple[Value | None, str]:
@@ -112,10 +112,10 @@ class Rules:
         word = self._checks.text(node, what)
         if word == "compensate":
             remedy = "write `fail`"
-            self._checks.findings.error(node.place, f"{what} is `compensate`, which comes with durable runs", remedy)
+            self._checks.error(node.place, f"{what} is `compensate`, which comes with durable runs", remedy)
         elif word is not None and word not in DECISIONS:
             remedy = did_you_mean(word, (*DECISIONS, "{goto: ACTIVITY}"))
-            self._checks.findings.error(node.place, f"{what} is {described(node)}, which is no decision", remedy)
+            self._checks.error(node.place, f"{what} is {described(node)}, which is no decision", remedy)
         return DECISIONS.get(word or "")
 
     def _retry(self, node: Node, what: str) -> Value | None:
@@ -136,7 +136,7 @@ class Rules:
         try:
             return Constant(RetryingErrorHandler(**seconds))
         except ValueError as error:
-            self._checks.findings.error(node.place, f"{what} is out of range", str(error))
+            self._checks.error(node.place, f"{what} is out of range", str(error))
             return None
 
     def _handler(self, node: Node, what: str) -> Wire | None:

@@ -65,7 +65,7 @@ def _check_overrides(bench: Workbench) -> None:
     """Note overrides of what the file does not define; what their uses want of the others is checked with the uses."""
     for id in bench.overrides:
         if id in bench.templates:
-            bench.findings.error(bench.templates[id], f"the override `{id}` is of a template, which is never built")
+            bench.error(bench.templates[id], f"the override `{id}` is of a template, which is never built")
         elif id not in bench.beans and id not in bench.processors and bench.document.complete:
             text = f"the override `{id}` is of no bean or processor of the file"
-            bench.findings.error(Place(bench.document.path, 1, 1), text, did_you_mean(id, bench.ids))
+            bench.error(Place(bench.document.path, 1, 1), text, did_you_mean(id, bench.ids))

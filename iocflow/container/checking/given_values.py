@@ -115,7 +115,7 @@ class GivenValues:
     def _misfit(self, node: Node, found: str, annotation: Any, what: str, remedy: str | None = None) -> None:
         where = f" ({described(node)})" if isinstance(node, Scalar) else ""
         text = f"{what} wants `{shown(annotation)}`, and this is {found}{where}"
-        self._checks.findings.error(node.place, text, remedy or "write one that fits")
+        self._checks.error(node.place, text, remedy or "write one that fits")
 
 
 def _is_open(annotation: Any) -> bool:

@@ -9,13 +9,12 @@ from iocflow.container.checking.description import (
     Bean,
     Block,
     Choice,
-    Constant,
     Entries,
     Inner,
     Items,
     Process,
+    ProviderOf,
     Reference,
-    Rule,
     Shape,
     Split,
     Step,
@@ -26,7 +25,7 @@ from iocflow.container.inspecting.annotations import shown
 from iocflow.context import ProcessContext
 from iocflow.wiring import Place
 
-__all__ = ["Graph", "all_steps", "children", "inner_beans"]
+__all__ = ["Graph", "all_steps", "children"]
 
 
 def children(shape: Shape) -> tuple[Step, ...]:
@@ -38,31 +37,48 @@ def children(shape: Shape) -> tuple[Step, ...]:
     return tuple(shape.branches.values()) if isinstance(shape, Split) else (shape.body,)
 
 
-def all_steps(steps: Iterable[Step]) -> Iterator[tuple[Step, Shape | None]]:
-    """Yield every step with those of the blocks inside, and the block's shape where the step is one."""
+def all_steps(steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield every step with those of the blocks inside."""
     for step in steps:
-        shape = step.what.shape if isinstance(step.what, Block) else None
-        yield step, shape
-        if shape is not None:
-            yield from all_steps(children(shape))
+        yield step
+        if isinstance(step.what, Block):
+            yield from all_steps(children(step.what.shape))
 
 
-def inner_beans(values: Iterable[Value]) -> Iterator[Bean]:
-    """Yield the inner beans among the values, those inside of them too."""
+def _walked(values: Iterable[Value]) -> Iterator[Value]:
+    """Yield every value with those inside, also inside of inner beans."""
     for value in values:
+        yield value
         if isinstance(value, Inner):
-            yield value.bean
-            yield from inner_beans(_values(value.bean))
-        elif isinstance(value, Items | Entries):
-            yield from inner_beans(_parts(value))
+            yield from _walked(_of_bean(value.bean))
+        elif isinstance(value, Items):
+            yield from _walked(value.items)
+        elif isinstance(value, Entries):
+            yield from _walked(value.entries.values())
 
 
-def _parts(value: Items | Entries) -> tuple[Value, ...]:
-    return value.items if isinstance(value, Items) else tuple(value.entries.values())
+def _of_bean(bean: Bean) -> tuple[Value, ...]:
+    """Return the values that a bean needs."""
+    rules = (rule.answer for rule in bean.on_error)
+    return (*bean.positional, *bean.keywords.values(), *bean.set.values(), *bean.depends_on, *rules)
 
 
-def _values(bean: Bean) -> tuple[Value, ...]:
-    return (*bean.positional, *bean.keywords.values(), *bean.set.values())
+def _of_process(process: Process) -> Iterator[Value]:
+    """Yield the values that a processor needs."""
+    yield from (rule.answer for rule in process.on_error)
+    if process.context_bean:
+        yield Reference(process.context_bean, process.place)
+    whole = Step(process.place, process.id, Block(process.kind, process.id, process.place, process.shape))
+    for step in all_steps((whole, *process.finally_)):
+        yield from (rule.answer for rule in step.on_error)
+        if not isinstance(step.what, Block):
+            yield step.what
+        elif isinstance(step.what.shape, Split) and step.what.shape.join is not None:
+            yield step.what.shape.join
+
+
+def _inner_beans(bean: Bean) -> Iterator[Bean]:
+    return (value.bean for value in _walked(_of_bean(bean)) if isinstance(value, Inner))
 
 
 class Graph:
@@ -70,21 +86,25 @@ class Graph:
 
     Attributes:
         needs: By id, the references that must be there before it is built, in the order of the file.
-        asks: By id, those whose provider it gets.
+        asks: Every id whose provider somebody gets.
         order: Every id after all that it needs; without a circle only.
     """
 
-    def __init__(self, checks: Checks, hooks: Iterable[Value]) -> None:
+    def __init__(self, checks: Checks, hooks: Collection[Value]) -> None:
         """Draw the graph; a circle is noted. Every processor needs the `hooks`."""
         self._checks = checks
-        self._hooks = tuple(hooks)
-        self.asks: dict[str, set[str]] = {}
+        self.asks: set[str] = set()
         self.needs: dict[str, tuple[Reference, ...]] = {}
         for id, bean in checks.defined.items():
-            self.needs[id] = () if id in checks.overrides else tuple(self._of_bean(id, bean))
+            self.needs[id] = () if id in checks.overrides else self._needs(_of_bean(bean))
         for id, process in checks.described.items():
-            self.needs[id] = () if id in checks.overrides else tuple(self._of_process(id, process))
+            self.needs[id] = () if id in checks.overrides else self._needs((*hooks, *_of_process(process)))
         self.order = self._ordered()
+
+    def _needs(self, values: Iterable[Value]) -> tuple[Reference, ...]:
+        walked = list(_walked(values))
+        self.asks |= {value.id for value in walked if isinstance(value, ProviderOf)}
+        return tuple(value for value in walked if isinstance(value, Reference))
 
     def dependants(self, id: str, *, without: Collection[str] = ()) -> tuple[str, ...]:
         """Return every id that needs `id`, directly or not, in the order of building; those `without` need nothing."""
@@ -113,48 +133,11 @@ class Graph:
         while todo:
             id = todo.pop()
             definition = self._checks.defined.get(id)
-            for one in self.needs[id] if definition is None else self._of_bean(id, definition):
+            for one in self.needs[id] if definition is None else self._needs(_of_bean(definition)):
                 if one.id not in held and one.id not in self._checks.overrides:
                     held.add(one.id)
                     todo.append(one.id)
         return held
-
-    # Edges.
-
-    def _of_values(self, id: str, values: Iterable[Value]) -> Iterator[Reference]:
-        for value in values:
-            if isinstance(value, Reference):
-                yield value
-            elif isinstance(value, Inner):
-                yield from self._of_bean(id, value.bean)
-            elif isinstance(value, Items | Entries):
-                yield from self._of_values(id, _parts(value))
-            elif not isinstance(value, Constant):
-                self.asks.setdefault(id, set()).add(value.id)
-
-    def _of_rules(self, id: str, rules: Iterable[Rule]) -> Iterator[Reference]:
-        return self._of_values(id, [rule.answer for rule in rules])
-
-    def _of_bean(self, id: str, bean: Bean) -> Iterator[Reference]:
-        yield from self._of_values(id, _values(bean))
-        yield from bean.depends_on
-        yield from self._of_rules(id, bean.on_error)
-
-    def _of_process(self, id: str, process: Process) -> Iterator[Reference]:
-        yield from self._of_values(id, self._hooks)
-        yield from self._of_rules(id, process.on_error)
-        if process.context_bean:
-            yield Reference(process.context_bean, process.place)
-        yield from self._of_joiner(id, process.shape)
-        for step, shape in all_steps((*children(process.shape), *process.finally_)):
-            yield from self._of_rules(id, step.on_error)
-            if isinstance(step.what, Reference | Inner):
-                yield from self._of_values(id, [step.what])
-            yield from self._of_joiner(id, shape)
-
-    def _of_joiner(self, id: str, shape: Shape | None) -> Iterator[Reference]:
-        if isinstance(shape, Split) and shape.join is not None:
-            yield from self._of_values(id, [shape.join])
 
     # Circles and order.
 
@@ -182,7 +165,7 @@ class Graph:
 
     def _circle(self, circle: list[str], closing: Reference) -> None:
         provider = closing.id in self._checks.beans and not any(id in self._checks.processors for id in circle)
-        self._checks.findings.error(
+        self._checks.error(
             closing.place,
             f"beans need each other in a circle: {' -> '.join((*circle, closing.id))}",
             f"write `!provider {closing.id}` for the last one, or take it out" if provider else "take one of them out",
@@ -194,19 +177,17 @@ class Graph:
     def check_closers(self) -> None:
         """Note inner beans that nobody would ever close, because a prototype holds them."""
         for id, bean in self._checks.defined.items():
-            for inner in inner_beans(_values(bean)) if bean.scope == "prototype" else ():
+            for inner in _inner_beans(bean) if bean.scope == "prototype" else ():
                 if inner.close:
                     text = f"`close` of the inner bean would never be called: the prototype `{id}` holds it"
-                    self._checks.findings.error(
-                        inner.place, text, f"make it a bean of its own, and let `{id}` refer to it"
-                    )
+                    self._checks.error(inner.place, text, f"make it a bean of its own, and let `{id}` refer to it")
 
     def check_captures(self) -> None:
         """Note singletons that hold a context, which belongs to one run."""
         for id, bean in self._checks.defined.items():
             if bean.scope == "singleton" and id not in self._checks.overrides:
                 self._captures(id, self.needs[id], ())
-                for inner in inner_beans(_values(bean)):
+                for inner in _inner_beans(bean):
                     if issubclass(inner.type, ProcessContext):
                         self._captured(id, inner.place, shown(inner.type), ())
 
@@ -221,7 +202,7 @@ class Graph:
                 self._captures(id, self.needs[one.id], (*over, one.id))
 
     def _captured(self, id: str, place: Place, context: str, defined: tuple[Place, ...]) -> None:
-        self._checks.findings.error(
+        self._checks.error(
             place,
             f"the singleton `{id}` holds the context `{context}`, which belongs to one run",
             "take the context as the argument of `execute`",
@@ -231,15 +212,13 @@ class Graph:
     def check_unused(self, templates: Iterable[str]) -> None:
         """Warn about beans and templates that nothing in the file uses."""
         used = {one.id for needs in self.needs.values() for one in needs} | self._checks.roots
-        used |= {id for ids in self.asks.values() for id in ids} | self._held_by_overridden()
+        used |= self.asks | self._held_by_overridden()
         used |= set(self._checks.overrides)
         for id, bean in self._checks.beans.items():
             if id not in used:
-                self._checks.findings.warn(
-                    bean.place, f"bean `{id}` is used by nothing in the file", "remove it, or wire it"
-                )
+                self._checks.warn(bean.place, f"bean `{id}` is used by nothing in the file", "remove it, or wire it")
         parents = frozenset(templates)
         for id, place in self._checks.templates.items():
             if id not in parents:
                 what = f"the template `{id}` is no bean's `parent`"
-                self._checks.findings.warn(place, what, "remove it, or name it as a `parent`")
+                self._checks.warn(place, what, "remove it, or name it as a `parent`")

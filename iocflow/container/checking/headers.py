@@ -48,17 +48,17 @@ def read_header(id: str, place: Place, table: Table, checks: Checks) -> Bean:
     makers = [maker for maker in MAKERS if maker in table.entries]
     if len(makers) > 1:
         names = " and ".join(f"`{maker}`" for maker in makers)
-        checks.findings.error(table.keys[makers[1]], f"{bean.owner} has {names}", "keep one of them")
+        checks.error(table.keys[makers[1]], f"{bean.owner} has {names}", "keep one of them")
     if makers:
         bean.kind = makers[0]
         bean.target = _target(table, bean.kind, bean.owner, checks)
         bean.type, bean.loose = _made(bean.kind, bean.target, checks)
     elif not any(difflib.get_close_matches(key, MAKERS) for key in table.entries if key not in BEAN_KEYS):
         remedy = "write `class:` (or `call:`, `factory:`), or the `parent:` it has that from"
-        checks.findings.error(place, f"{bean.owner} does not say what makes it", remedy)
+        checks.error(place, f"{bean.owner} does not say what makes it", remedy)
     if bean.kind == "factory" and inspect.iscoroutinefunction(bean.target):
         remedy = "let it return the object itself, and connect in `init:`, which may be async"
-        checks.findings.error(table.entries["factory"].place, f"`factory` of {bean.owner} is an async function", remedy)
+        checks.error(table.entries["factory"].place, f"`factory` of {bean.owner} is an async function", remedy)
     return bean
 
 
@@ -69,7 +69,7 @@ def _refuse_keys(table: Table, owner: str, checks: Checks, *, inner: bool) -> No
     for key in elsewhere:
         if key not in MAKERS:
             why = "is a plain function" if "call" in table.entries else "belongs to the bean that holds it"
-            checks.findings.error(table.keys[key], f"{owner} cannot have `{key}`: it {why}", "remove it")
+            checks.error(table.keys[key], f"{owner} cannot have `{key}`: it {why}", "remove it")
 
 
 def _target(table: Table, kind: str, owner: str, checks: Checks) -> Any:
@@ -81,7 +81,7 @@ def _target(table: Table, kind: str, owner: str, checks: Checks) -> Any:
     if isinstance(target, type) and (inspect.isabstract(target) or is_protocol(target)):
         lacking = ", ".join(f"`{name}`" for name in sorted(getattr(target, "__abstractmethods__", ())))
         text = f"{what} is {described(node)}, which is abstract" + (f": it lacks {lacking}" if lacking else "")
-        checks.findings.error(node.place, text, "name a class that implements it")
+        checks.error(node.place, text, "name a class that implements it")
         return None
     return target
 
@@ -104,5 +104,5 @@ def _scope(table: Table, owner: str, checks: Checks) -> Literal["singleton", "pr
     name = checks.text_at(table, "scope", owner)
     if name is not None and name not in SCOPES:
         place, what = table.entries["scope"].place, f"`scope` of {owner} is `{name}`, which is none"
-        checks.findings.error(place, what, did_you_mean(name, SCOPES))
+        checks.error(place, what, did_you_mean(name, SCOPES))
     return "prototype" if name == "prototype" else "singleton"

@@ -54,7 +54,7 @@ class Processors:
             if len(kinds) != 1:
                 found = "has no kind" if not kinds else f"is {' and '.join(f'`{kind}`' for kind in kinds)} at once"
                 remedy = f"write one of {', '.join(f'`{kind}`' for kind in KINDS)}"
-                self._checks.findings.error(place, f"processor `{id}` {found}", remedy)
+                self._checks.error(place, f"processor `{id}` {found}", remedy)
             kind = kinds[0] if kinds else "sequence"
             self._tables[id] = (table, kind)
             context = self._context(id, place, table)
@@ -80,9 +80,7 @@ class Processors:
         what = f"`context` of processor `{id}`"
         node = table.entries.get("context")
         if node is None:
-            self._checks.findings.error(
-                place, f"processor `{id}` has no `context`", "write `context: .ItsContextClass`"
-            )
+            self._checks.error(place, f"processor `{id}` has no `context`", "write `context: .ItsContextClass`")
             return None
         name = self._checks.text(node, what)
         if name is None or not isinstance(node, Scalar):
@@ -93,20 +91,20 @@ class Processors:
             return None
         if not issubclass(cls, ProcessContext):
             text = f"{what} is {described(node)}, and `{shown(cls)}` is no context"
-            self._checks.findings.error(node.place, text, "let it subclass `iocflow.ProcessContext`")
+            self._checks.error(node.place, text, "let it subclass `iocflow.ProcessContext`")
             return None
         needed = [one.name for one in self._checks.signatures.of(cls).parameters.values() if one.required]
         if dotted and needed:
             text = f"{what} is {described(node)}, which cannot be made without `{'`, `'.join(needed)}`"
             remedy = "give the fields defaults, or name a prototype bean that has `args`"
-            self._checks.findings.error(node.place, text, remedy)
+            self._checks.error(node.place, text, remedy)
         return cls
 
     def _of_bean(self, node: Scalar, what: str, id: str) -> type | None:
         bean = self._checks.lookup(node, what)
         if bean is None or bean not in self._checks.beans:
             if bean is not None:
-                self._checks.findings.error(node.place, f"{what} is {described(node)}, a processor", "name a context")
+                self._checks.error(node.place, f"{what} is {described(node)}, a processor", "name a context")
             return None
         info = self._checks.beans[bean]
         related = [(info.place, f"`{bean}` is defined here")]
@@ -114,10 +112,10 @@ class Processors:
             text = (
                 f"{what} is {described(node)}, which is overridden by one object; every run needs a context of its own"
             )
-            self._checks.findings.error(node.place, text, "override what its context is given instead", related=related)
+            self._checks.error(node.place, text, "override what its context is given instead", related=related)
         elif self._beans.scope_of(bean) != "prototype":
             text = f"{what} is {described(node)}, a singleton; every run needs a context of its own"
-            self._checks.findings.error(node.place, text, f"write `scope: prototype` at `{bean}`", related=related)
+            self._checks.error(node.place, text, f"write `scope: prototype` at `{bean}`", related=related)
         self._contexts[id] = bean
         return info.type
 

@@ -116,14 +116,12 @@ class Roles:
         name = bean.target.__name__
         if not parameters and not self._checks.signatures.of(bean.target).open:
             what = f"{bean} cannot be an activity: `{name}` takes no argument"
-            self._checks.findings.error(bean.place, what, "let it take the context")
+            self._checks.error(bean.place, what, "let it take the context")
         lacking = [one.name for one in parameters[1:] if one.required and one.name not in bean.keywords]
         if lacking:
             names = ", ".join(f"`{one}`" for one in lacking)
             what = f"{bean} lacks {names}, which `{name}` needs beside the context"
-            self._checks.findings.error(
-                bean.place, what, f"write `args: {{{', '.join(f'{one}: …' for one in lacking)}}}`"
-            )
+            self._checks.error(bean.place, what, f"write `args: {{{', '.join(f'{one}: …' for one in lacking)}}}`")
 
     def _meets(self, wire: Wire, context: type | None, wanted: Any, place: Place, what: str) -> None:
         """Compare the context that is wanted with the processor's."""
@@ -148,7 +146,7 @@ class Roles:
         related = []
         if isinstance(wire, Reference):
             related = [(self._checks.info(wire.id).place, f"`{wire.id}` is defined here")]
-        self._checks.findings.error(place, text, remedy, related=related)
+        self._checks.error(place, text, remedy, related=related)
 
 
 _ACTIVITY: Any = Union[Activity, types.FunctionType, functools.partial]  # noqa: UP007

@@ -28,7 +28,7 @@ def summary_of(checks: Checks) -> Mapping[str, Any]:
 def _process(process: Process, checks: Checks) -> Mapping[str, Any]:
     steps = children(process.shape)
     rules = [*process.on_error]
-    for step, _ in all_steps(steps):
+    for step in all_steps(steps):
         bean = checks.defined.get(step.what.id) if isinstance(step.what, Reference) else None
         rules += [*step.on_error, *(() if bean is None else bean.on_error)]
     return {

@@ -46,7 +46,7 @@ class Templates:
             others = [one for one in self._beans.entries if one != id]
             what = f"`parent` of bean `{id}` is `{parent}`, which is no bean"
             if self._checks.document.complete:
-                self._checks.findings.error(place, what, did_you_mean(parent, others))
+                self._checks.error(place, what, did_you_mean(parent, others))
             return None
         if parent in path:
             self._circle(place, path[path.index(parent) :], parent)
@@ -56,7 +56,7 @@ class Templates:
 
     def _circle(self, place: Place, circle: tuple[str, ...], parent: str) -> None:
         if not self.circular & set(circle):
-            self._checks.findings.error(
+            self._checks.error(
                 place,
                 f"beans are each other's parent: {' -> '.join((*circle, parent))}",
                 "let one of them stand without `parent`",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import dis
 import inspect
-import linecache
 import textwrap
 import types
 from collections.abc import Iterator
@@ -32,7 +31,7 @@ def warn_about_time(checks: Checks, roles: Roles) -> None:
             if target is not object and not _keeps_time(target):
                 _warn_of_limit(checks, bean.place, f"the time limit of bean `{id}`", target)
     for process in checks.described.values():
-        for step, _ in all_steps((*children(process.shape), *process.finally_)):
+        for step in all_steps((*children(process.shape), *process.finally_)):
             if step.time_limit is None:
                 continue
             for target in _targets(step, roles):
@@ -53,7 +52,7 @@ def _targets(step: Step, roles: Roles) -> Iterator[Any]:
 
 
 def _warn_of_limit(checks: Checks, place: Place, what: str, target: Any) -> None:
-    checks.findings.warn(
+    checks.warn(
         place,
         f"{what} cannot be enforced: `{shown(target) if isinstance(target, type) else target.__name__}` is not async",
         "write it as `async def`, or let it look at `context.step.remaining()`",
@@ -87,7 +86,7 @@ def warn_about_state(checks: Checks) -> None:
         if execute not in known:
             known[execute] = tuple(_written(execute))
         for line, name in known[execute]:
-            checks.findings.warn(
+            checks.warn(
                 bean.place,
                 f"`{execute.__qualname__}` sets `self.{name}`, and `{id}` is a singleton that all runs share",
                 "keep what belongs to a run on the context",
@@ -102,22 +101,11 @@ def _written(function: types.FunctionType) -> Iterator[tuple[int, str]]:
     if not code.co_argcount or _STORE_ATTR not in code.co_code[::2]:
         return
     try:
-        tree = ast.parse(_source(code))
-    except SyntaxError:  # there is no source to look at: code from a zip file, or typed in
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError):  # there is no source to look at: code from a zip file, or typed in
         return
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load):
             continue
         if isinstance(node.value, ast.Name) and node.value.id == code.co_varnames[0]:
             yield code.co_firstlineno + node.lineno - 1, node.attr
-
-
-def _source(code: types.CodeType) -> str:
-    """Return the lines of a function; `inspect.getsource` would tokenize them, which takes ten times as long."""
-    lines = linecache.getlines(code.co_filename)
-    return textwrap.dedent("".join(lines[code.co_firstlineno - 1 : _last_line(code)]))
-
-
-def _last_line(code: types.CodeType) -> int:
-    own = max((end for _, end, _, _ in code.co_positions() if end is not None), default=code.co_firstlineno)
-    return max(own, *(_last_line(one) for one in code.co_consts if isinstance(one, types.CodeType)), 0)

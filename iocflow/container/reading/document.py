@@ -28,7 +28,6 @@ class Document:
 
     Attributes:
         path: The root file as it was named.
-        root: The absolute folder of the root file.
         sections: Every section that is not structural (beans, processors, launchers, …), imports and profiles merged.
         defaults: The merged `defaults:`.
         packages: The `package:` of each file that has one, for `.Name`.
@@ -36,13 +35,11 @@ class Document:
         secrets: The secrets that were replaced.
         findings: The mistakes so far; later checks add theirs.
         sources: The lines of each file, to show in messages.
-        files: The files that were read, the root file first.
         extensions: The installed extensions.
         complete: Whether every file could be read; if not, ids that seem unknown may be defined in one that was not.
     """
 
     path: str
-    root: str
     sections: dict[str, Node] = field(default_factory=dict)
     defaults: Table | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +47,6 @@ class Document:
     secrets: Secrets = field(default_factory=Secrets)
     findings: Findings = field(default_factory=Findings)
     sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    files: tuple[str, ...] = ()
     extensions: Extensions = field(default_factory=Extensions)
     complete: bool = True
 
@@ -75,12 +71,11 @@ def read_document(
         secrets: Gets the secrets that are read.
     """
     name = os.fspath(path)
-    document = Document(name, os.path.dirname(os.path.abspath(name)), secrets=secrets or Secrets())
+    document = Document(name, secrets=secrets or Secrets())
     chosen = (profiles,) if isinstance(profiles, str) else tuple(profiles)
     reader = FileReader(document.extensions, document.findings)
     reader.read(name)
     document.complete = reader.complete
-    document.files = tuple(source.file for source in reversed(reader.files))
     document.packages = {source.file: source.package for source in reader.files if source.package}
     _allow(document, reader, (allow,) if isinstance(allow, str) else tuple(allow))
     if reader.files:
@@ -91,7 +86,7 @@ def read_document(
 
 def _allow(document: Document, reader: FileReader, given: tuple[str, ...]) -> None:
     """Set what the root file, the caller and the project allow; note what an imported file allows in vain."""
-    project = project_allow(document.root, document.findings)
+    project = project_allow(os.path.dirname(os.path.abspath(document.path)), document.findings)
     root = next((source for source in reader.files if source.file == document.path), None)
     own = (root.package, *(package for package, _ in root.allow)) if root else ()
     document.allow = tuple(dict.fromkeys(package for package in (*own, *given, *project.packages) if package))
@@ -104,11 +99,7 @@ def _allow(document: Document, reader: FileReader, given: tuple[str, ...]) -> No
 
 
 def _merge(
-    document: Document,
-    files: Sequence[SourceFile],
-    chosen: tuple[str, ...],
-    given: Mapping[str, Any],
-    outside: Outside,
+    document: Document, files: Sequence[SourceFile], chosen: tuple[str, ...], given: Mapping[str, Any], outside: Outside
 ) -> None:
     """Make one of the `files`, in which imported ones stand before those that import them."""
     findings = document.findings

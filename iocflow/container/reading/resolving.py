@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from operator import is_
-from typing import NamedTuple
 
-from iocflow.container.nodes import Unresolved, clipped, is_unresolved, parts
+from iocflow.container.nodes import Size, Unresolved, clipped, is_unresolved, parts, size_of
 from iocflow.container.reading.outside import Outside
 from iocflow.container.reading.placeholders import (
     Placeholder,
@@ -25,13 +24,6 @@ __all__ = ["MAX_TEXT", "Resolver", "key_paths"]
 MAX_TEXT = 1_000_000
 """The longest text, in characters, that placeholders may add up to."""
 _MAX_OPEN = 100  # nodes, six calls each: far from the interpreter's own limit of 1,000 calls
-
-
-class _Size(NamedTuple):
-    """How many nodes a node holds with itself, and how deep they are nested in it."""
-
-    nodes: int = 1
-    height: int = 0
 
 
 class Resolver:
@@ -58,7 +50,7 @@ class Resolver:
         self._templates: dict[str, Template] = {}
         self._done: dict[int, tuple[Node, Node]] = {}
         self._open: dict[int, str] = {}  # the values that are being replaced, and their keys, outermost first
-        self._sizes: dict[int, tuple[Node, _Size]] = {}
+        self._sizes: dict[int, tuple[Node, Size]] = {}
         self._repeated = 0
 
     def resolve_values(self) -> None:
@@ -120,7 +112,7 @@ class Resolver:
 
     def _as_collection(self, node: Scalar, found: Listing | Table) -> Node:
         """Return the collection that `node` stands for alone, unless such ones grow without measure."""
-        size = self._size(found)
+        size = size_of(found, self._sizes)
         before, self._repeated = self._repeated, self._repeated + size.nodes
         if node.tag:
             self._findings.error(node.place, f"`!{node.tag} {clipped(node.text)}` stands for no text", "name a text")
@@ -131,17 +123,6 @@ class Resolver:
         elif before <= MAX_ALIASED:  # said once, not for each of perhaps thousands
             self._findings.error(node.place, f"placeholders repeat more than {MAX_ALIASED:,} nodes, from here on")
         return Scalar(node.place, Unresolved(node.text), node.text)
-
-    def _size(self, node: Node) -> _Size:
-        if isinstance(node, Scalar):
-            return _Size()
-        known = self._sizes.get(id(node))
-        if known:
-            return known[1]
-        inner = [self._size(part) for part in parts(node)]
-        size = _Size(1 + sum(one.nodes for one in inner), 1 + max((one.height for one in inner), default=0))
-        self._sizes[id(node)] = (node, size)
-        return size
 
     def _template(self, node: Scalar) -> Template | None:
         text = str(node.value)

@@ -9,15 +9,7 @@ from iocflow.container.nodes import clipped, is_empty, is_table, is_unresolved
 from iocflow.container.reading.allowing import package_name
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
-__all__ = [
-    "FORMAT",
-    "OWN_SECTIONS",
-    "STRUCTURAL",
-    "SourceFile",
-    "is_section",
-    "read_structure",
-    "table_or_note",
-]
+__all__ = ["FORMAT", "OWN_SECTIONS", "STRUCTURAL", "SourceFile", "is_section", "read_structure", "table_or_note"]
 
 FORMAT = 1
 """The version of the format that is read here."""

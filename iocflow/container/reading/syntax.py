@@ -16,23 +16,11 @@ _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|' r"'(?:''|[^'])*'")
 _MEANINGS = (
     ("',' or '}'", "a `,` or the closing `}` is missing", "close the `{`, or quote a value that holds `{}[],:`"),
     ("',' or ']'", "a `,` or the closing `]` is missing", "close the `[`, or quote a value that holds `{}[],:`"),
-    (
-        "mapping values are not allowed",
-        "a `: ` where none can be",
-        "quote a value with `: `; check the indentation",
-    ),
-    (
-        "sequence entries are not allowed",
-        "a list beside its key",
-        "begin the list on the next line, or use `[]`",
-    ),
+    ("mapping values are not allowed", "a `: ` where none can be", "quote a value with `: `; check the indentation"),
+    ("sequence entries are not allowed", "a list beside its key", "begin the list on the next line, or use `[]`"),
     ("expected ':'", "a key without `:`", "write `key: value`"),
     ("unexpected end of stream", "a quoted text is not closed", "close the quote"),
-    (
-        "unknown escape",
-        "an unknown escape in double quotes",
-        "write `\\\\`, or use single quotes",
-    ),
+    ("unknown escape", "an unknown escape in double quotes", "write `\\\\`, or use single quotes"),
     ("alphabetic or numeric", "`*` or `&` without a name", "quote a text that begins with it"),
     ("maximum nesting", "nested too deep", "split it into definitions with ids"),
     ("violates indentation", "a tab in the indentation", "indent with spaces"),

@@ -5,20 +5,12 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import yaml
-from yaml.events import (
-    AliasEvent,
-    MappingEndEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-    StreamEndEvent,
-)
+from yaml.events import AliasEvent, MappingEndEvent, ScalarEvent, SequenceEndEvent, SequenceStartEvent, StreamEndEvent
 
-from iocflow.container.nodes import Unresolved, clipped, is_table, is_unresolved
+from iocflow.container.nodes import Size, Unresolved, clipped, is_table, is_unresolved, size_of
 from iocflow.container.reading.syntax import explain
 from iocflow.errors import IocflowError
 from iocflow.wiring import Findings, Listing, Mistake, Node, Place, Scalar, Table
@@ -103,16 +95,6 @@ class _UnreadableError(IocflowError):
         self.mistake = Mistake(place, what, remedy, related)
 
 
-@dataclass(slots=True)
-class _Anchor:
-    """What an alias stands for, once it is read: how many nodes it holds, and how deep they are nested."""
-
-    place: Place
-    node: Node | None = None
-    size: int = 0
-    height: int = 0
-
-
 class _Reader:
     """Turns the events of one file into nodes."""
 
@@ -120,9 +102,9 @@ class _Reader:
         self._next = get_event
         self._file = file
         self._findings = findings
-        self._anchors: dict[str, _Anchor] = {}
-        self._size = 0  # of all that was read, aliases counted in full
-        self._deepest = 0
+        self._anchors: dict[str, tuple[Place, Node | None]] = {}  # what is still being read has no node yet
+        self._sizes: dict[int, tuple[Node, Size]] = {}
+        self._repeated = 0
 
     def document(self) -> Node | None:
         """Return the root of the one document; None when there is none."""
@@ -140,37 +122,29 @@ class _Reader:
 
     def read(self, event: Any, depth: int) -> Node:
         """Return the node that begins with `event` and stands `depth` deep."""
-        mark = event.start_mark
+        mark, kind = event.start_mark, type(event)
         place = Place(self._file, mark.line + 1, mark.column + 1)
-        kind = type(event)
-        if kind is ScalarEvent:
-            text: str = event.value
-            if event.tag is not None:
-                node = self._tagged(event, place)
-            elif not event.implicit[0] or (text[:1] in _LETTERS and text not in _WORDS):
-                node = Scalar(place, text, text)
-            else:
-                node = Scalar(place, plain_value(text), text)
-            if event.anchor:
-                self._anchored(event.anchor, place).node = node
-            return node
         if kind is AliasEvent:
             return self._aliased(event.anchor, place, depth)
-        if depth >= MAX_DEPTH:
+        if event.anchor:
+            self._anchored(event.anchor, place)
+        if kind is ScalarEvent:
+            node = self._scalar(event, place)
+        elif depth >= MAX_DEPTH:
             raise _UnreadableError(place, f"nested more than {MAX_DEPTH} deep", "split it into definitions with ids")
-        self._deepest = max(self._deepest, depth + 1)
-        make = self._listing if kind is SequenceStartEvent else self._table
-        return self._measured(make, event, place, depth) if event.anchor else make(event, place, depth + 1)
-
-    def _measured(self, make: Callable[[Any, Place, int], Node], event: Any, place: Place, depth: int) -> Node:
-        """Return a collection with an anchor, and remember its size for the aliases of it."""
-        anchor = self._anchored(event.anchor, place)
-        size, deepest = self._size, self._deepest
-        self._deepest = depth + 1
-        anchor.node = node = make(event, place, depth + 1)
-        anchor.size, anchor.height = self._size - size, self._deepest - depth
-        self._deepest = max(deepest, self._deepest)
+        else:
+            node = (self._listing if kind is SequenceStartEvent else self._table)(event, place, depth + 1)
+        if event.anchor:
+            self._anchors[event.anchor] = place, node
         return node
+
+    def _scalar(self, event: Any, place: Place) -> Node:
+        text: str = event.value
+        if event.tag is not None:
+            return self._tagged(event, place)
+        if not event.implicit[0] or (text[:1] in _LETTERS and text not in _WORDS):
+            return Scalar(place, text, text)
+        return Scalar(place, plain_value(text), text)
 
     def _tagged(self, event: Any, place: Place) -> Scalar:
         text: str = event.value
@@ -188,7 +162,6 @@ class _Reader:
         items = []
         while type(event := following()) is not SequenceEndEvent:
             items.append(read(event, depth))
-        self._size += len(items)
         if start.tag and not self._takes(start, place, "a list"):
             return Scalar(place, Unresolved(), "")
         return Listing(place, tuple(items))
@@ -208,7 +181,6 @@ class _Reader:
             elif key is not None:
                 keys[key] = key_place
                 entries[key] = node
-        self._size += len(entries)
         if start.tag and not self._takes(start, place, "a mapping"):
             return Scalar(place, Unresolved(), "")
         return Table(place, entries, keys, "new" if start.tag else "")
@@ -236,36 +208,32 @@ class _Reader:
             return text
         return None
 
-    def _anchored(self, name: str, place: Place) -> _Anchor:
-        first = self._anchors.get(name)
-        if first:
-            related = ((first.place, "first here"),)
+    def _anchored(self, name: str, place: Place) -> None:
+        if name in self._anchors:
+            related = ((self._anchors[name][0], "first here"),)
             raise _UnreadableError(
                 place, f"the anchor `&{name}` stands twice", "give each one a name of its own", related
             )
-        anchor = self._anchors[name] = _Anchor(place)
-        return anchor
+        self._anchors[name] = place, None
 
     def _aliased(self, name: str, place: Place, depth: int) -> Node:
         """Return what an alias stands for; later checks walk it as often as it stands, so that is bounded."""
-        anchor = self._anchors.get(name)
-        if anchor is None:
+        if name not in self._anchors:
             remedy = f"define it before as `&{name}`; quote a text that begins with `*`"
             raise _UnreadableError(place, f"the alias `*{name}` stands for nothing", remedy)
-        if anchor.node is None:
-            related = ((anchor.place, "what it stands for"),)
+        defined, node = self._anchors[name]
+        if node is None:
+            related = ((defined, "what it stands for"),)
             raise _UnreadableError(place, f"the alias `*{name}` stands inside of itself", "write it out", related)
-        self._size += anchor.size
-        self._deepest = max(self._deepest, depth + anchor.height)
-        if self._size > MAX_ALIASED:
-            raise _UnreadableError(
-                place, f"aliases make this more than {MAX_ALIASED:,} nodes", "use `parent:` and ids instead"
-            )
-        if self._deepest > MAX_DEPTH:
-            raise _UnreadableError(
-                place, f"aliases nest this more than {MAX_DEPTH} deep", "use `parent:` and ids instead"
-            )
-        return anchor.node
+        size = size_of(node, self._sizes)
+        self._repeated += size.nodes
+        if self._repeated > MAX_ALIASED:
+            what = f"aliases make this more than {MAX_ALIASED:,} nodes"
+            raise _UnreadableError(place, what, "use `parent:` and ids instead")
+        if depth + size.height > MAX_DEPTH:
+            what = f"aliases nest this more than {MAX_DEPTH} deep"
+            raise _UnreadableError(place, what, "use `parent:` and ids instead")
+        return node
 
     def _takes(self, start: Any, place: Place, kind: str) -> bool:
         """Return whether the tag of the collection fits it, else note it."""
