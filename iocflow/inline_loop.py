@@ -310,8 +310,9 @@ class InlineLoop:
         return min(limits, default=None)
 
     def _record(self, path: str, outcome: str, attempts: int, record: ErrorRecord | None, result: str | None) -> None:
-        ended = time.time()
-        began = self.began.pop(path, ended)
+        now = time.time()
+        began = self.began.pop(path, now)
+        ended = max(now, began)  # the clock may have been set back meanwhile
         error = self.errors.live(record) if record else None
         if record and outcome == "FAILED":
             self.log_once(record, logging.ERROR, "%s failed", path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
@@ -145,7 +146,7 @@ class Run(Generic[C]):
         """When its last step ended, UTC; its start when it has no step."""
         return max([self.started, *(step.ended for step in self.steps)])
 
-    @property
+    @functools.cached_property
     def steps(self) -> tuple[Step, ...]:
         """The trail: a row for each activity that was executed, in the order in which they ended."""
         times = [_utc(tick) for tick in self.ticks]
@@ -153,7 +154,8 @@ class Run(Generic[C]):
         if outcomes and not self.rows and self.outcome is Outcome.STOPPED:
             outcomes[-1] = StepOutcome.STOPPED
         plain = zip(self.of.names, outcomes, times, times[1:], strict=False)
-        rows = [Step(n, o, 1, a, b, result=self.results.get(i)) for i, (n, o, a, b) in enumerate(plain)]
+        # The clock may have been set back meanwhile: nothing ends before it starts.
+        rows = [Step(n, o, 1, a, max(a, b), result=self.results.get(i)) for i, (n, o, a, b) in enumerate(plain)]
         return (*rows, *self.rows)
 
     def raise_for_error(self) -> Self:
@@ -203,7 +205,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepFailed:
-    """An attempt failed, and this was decided: `retry`, `continue`, `stop`, `goto`, or `fail`."""
+    """An attempt failed, and was decided: `retry`, `continue`, `stop`, `goto`, `fail`, or `raise` (by the handler)."""
 
     run_id: str
     processor: str
