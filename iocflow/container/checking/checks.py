@@ -66,10 +66,14 @@ class Checks:
 
     def coerce(self, node: Node, annotation: Any, what: str) -> Any:
         """Return the node's value as `annotation` wants it; a misfit is noted, and gives None."""
-        if has_unresolved(node):
-            return None
-        if is_tagged(node):
+        if is_tagged(node) and not has_unresolved(node):
             self.error(node.place, f"{what} is a tagged value", f"write plain data that fits `{shown(annotation)}`")
+            return None
+        return self.untagged(node, annotation, what)
+
+    def untagged(self, node: Node, annotation: Any, what: str) -> Any:
+        """Return the value as `coerce` does, of a node that is known to have no tags in it."""
+        if has_unresolved(node):
             return None
         try:
             return self._coercion.coerce(_value(node, annotation), annotation)
@@ -237,11 +241,14 @@ def _value(node: Node, annotation: Any) -> Any:
 
     Those are what a `Decimal` is made of (`30.10`), and what was put in for a placeholder where text is wanted.
     """
-    wanted = alternatives(annotation)
     if isinstance(node, Scalar):
-        number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
-        exact = (Decimal in wanted and isinstance(node.value, float)) or (str in wanted and node.filled)
-        return node.written if number and exact else node.value
+        kind = type(node.value)
+        if kind not in (int, float):
+            return node.value
+        wanted = alternatives(annotation)
+        exact = (kind is float and Decimal in wanted) or (node.filled and str in wanted)
+        return node.written if exact else node.value
+    wanted = alternatives(annotation)
     each = next((args[-1] for one in wanted if (args := [arg for arg in get_args(one) if arg is not ...])), UNKNOWN)
     if isinstance(node, Listing):
         return [_value(item, each) for item in node.items]

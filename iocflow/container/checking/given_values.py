@@ -45,7 +45,7 @@ class GivenValues:
         if isinstance(node, Table) and node.tag == "new":
             return self._new(node, annotation, what)
         if not is_tagged(node):
-            return Constant(self._checks.coerce(node, annotation, what))
+            return Constant(self._checks.untagged(node, annotation, what))
         if isinstance(node, Listing):
             return self._items(node, annotation, what)
         assert isinstance(node, Table)

@@ -13,6 +13,7 @@ from iocflow.container.checking.checks import Checks, Requirement
 from iocflow.container.checking.description import Bean, Inner, Reference
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, missing, shown
 from iocflow.container.inspecting.contexts import activity_context, handler_context
+from iocflow.container.inspecting.parameters import Signatures
 from iocflow.error_handling import HandlesErrors
 from iocflow.hooks import Interceptor
 from iocflow.wiring import Place
@@ -47,6 +48,7 @@ class Roles:
         """Take what the checks share."""
         self._checks = checks
         self._complete: set[Bean] = set()
+        self._contexts: dict[Any, Any] = {}
 
     def candidate(self, wire: Wire) -> Candidate:
         """Return what stands there."""
@@ -83,7 +85,7 @@ class Roles:
         """Note it when a handler is written for another context."""
         target = self.target(wire)
         if context is not None and isinstance(target, type):
-            self._meets(wire, context, handler_context(target, self._checks.signatures), place, what)
+            self._meets(wire, context, self._context(handler_context, target), place, what)
 
     def acts(self, wire: Wire, context: type | None, place: Place, what: str) -> None:
         """Note it when the bean is no activity, or is one for another context than `context`."""
@@ -105,7 +107,13 @@ class Roles:
         if bean is not None and bean.kind == "call" and bean.target is not None:
             self._completely(bean)
         if target is not None and context is not None:
-            self._meets(wire, context, activity_context(target, self._checks.signatures), place, what)
+            self._meets(wire, context, self._context(activity_context, target), place, what)
+
+    def _context(self, of: Callable[[Any, Signatures], Any], target: Any) -> Any:
+        """Return the context that a class or function is written for, found out once."""
+        if (of, target) not in self._contexts:
+            self._contexts[of, target] = of(target, self._checks.signatures)
+        return self._contexts[of, target]
 
     def _completely(self, bean: Bean) -> None:
         """Note what a function needs beside the context and is not given."""
