@@ -55,7 +55,7 @@ def _command(plan: Plan, position: Position) -> Command:
     if state == "join":
         command["failed"] = [i for i, end in enumerate(frame["ends"]) if end["outcome"] == "FAILED"]
     if state == "collect":
-        command["failed"] = [frame["i"]] if frame["i"] in frame["lost"] else []
+        command["failed"] = [frame["i"]] if frame["lost"] else []
         command["item"] = frame["i"]
     if "seeding" not in frame and "whole" not in frame and state in ("execute", "handle"):
         step = steps_of(frame, processor)[frame["at"]]
@@ -115,7 +115,7 @@ class _Move:
         elif state == "seed":
             self.seeded(frame, stop=reply.get("stop", False))
         elif state == "items":
-            frame |= {"count": reply["count"], "i": -1, "lost": []}
+            frame |= {"count": reply["count"], "i": -1, "ends": []}
             self.items(frame)
         elif state == "collect":
             self.next_item(frame)
@@ -294,7 +294,7 @@ class _Move:
         elif self.of(frame)["kind"] == "choice" and "closing" not in frame:
             self.route(frame, reply, handled=outcome == "HANDLED")
         elif self.of(frame)["kind"] == "each" and not {"solo", "closing"} & set(frame):
-            self.collect(frame)
+            self.collect(frame, lost=False)
         else:
             self.follow(frame)
 
@@ -335,11 +335,9 @@ class _Move:
                 frame["closing"] = {**end, "error": {**end["error"], "notes": [*end["error"]["notes"], note]}}
             self.follow(frame)
         elif self.of(frame)["kind"] == "each" and "solo" not in frame:
-            frame["lost"] = [*frame["lost"], frame["i"]]
-            end = {"outcome": "FAILED", "error": error, "raises": raises, "last": None}
-            frame["ends"] = [*frame.get("ends", []), end]
-            if len(frame["lost"]) <= self.allowed(frame):
-                self.collect(frame)
+            frame["ends"] = [*frame["ends"], {"outcome": "FAILED", "error": error, "raises": raises, "last": None}]
+            if not self.too_many(frame):
+                self.collect(frame, lost=True)
             else:
                 errors = [end["error"] for end in frame["ends"] if end["error"]]
                 self.close(frame, "FAILED", error if len(errors) == 1 else self.group(frame, errors), raises=raises)
@@ -372,10 +370,10 @@ class _Move:
         else:
             self.close(frame, "COMPLETED")
 
-    def collect(self, frame: Frame) -> None:
-        """Keep what the item made, where somebody wants it, and go on."""
+    def collect(self, frame: Frame, *, lost: bool) -> None:
+        """Keep what the item made, or that it is lost, where somebody wants to know, and go on."""
         if self.of(frame)["each"]["keeps"]:
-            frame["state"] = "collect"
+            frame |= {"state": "collect", "lost": lost}
         else:
             self.next_item(frame)
 
@@ -392,7 +390,8 @@ class _Move:
 
     def too_many(self, frame: Frame) -> bool:
         """Return whether more branches or items failed than may."""
-        return sum(end["outcome"] == "FAILED" for end in frame["ends"]) > self.allowed(frame)
+        allowed = self.allowed(frame)
+        return len(frame["ends"]) > allowed and sum(end["outcome"] == "FAILED" for end in frame["ends"]) > allowed
 
     def allowed(self, frame: Frame) -> int:
         """Return how many branches or items may fail."""

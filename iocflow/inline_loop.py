@@ -106,7 +106,7 @@ class InlineLoop:
                     self._record(row["path"], row["outcome"], row["attempts"], row["error"], row["result"])
                 if command["do"] == "end":
                     return command["end"]
-                reply = self._do(command, position)
+                reply = self._do(command, self._deadline(position))
         finally:
             # Loop and context would keep each other alive until the garbage collector comes by.
             self.context._lender = None
@@ -118,12 +118,12 @@ class InlineLoop:
 
     # Commands.
 
-    def _do(self, command: Command, position: Position) -> Reply:
+    def _do(self, command: Command, deadline: float | None) -> Reply:
+        # Not given the position: errors keep this frame alive, and would keep all positions of a long run.
         if command["do"] == "sleep":
             time.sleep(command["delay"])
             return {}
         try:
-            deadline = self._deadline(position)
             for processor, item in command["bind"]:
                 self.parts.composites[processor].bind(self.context, item)
             if command["do"] == "fork":

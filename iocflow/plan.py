@@ -77,8 +77,8 @@ class Frame(TypedDict, total=False):
     `at` is the current step's index, in `finally` when `closing` is set; `seq` counts the steps begun, `n` the
     attempts of this one, `used` the attempts against `max`. A `solo` frame is a branch or a parallel item: one step
     of a processor; `within` are the numbers of the steps around it. `whole` says that the error is the frame's own
-    (seeding, forking, joining), not a step's. `i`, `count` and `lost` are the item, the number of items and the
-    indices of those that failed; `fresh` asks for the item to be bound.
+    (seeding, forking, joining), not a step's. `i` is the item of `count` items, `ends` are the failures of those before
+    it, or all ends of branches; `lost` says that this one failed, `fresh` asks for it to be bound.
     """
 
     p: str
@@ -96,7 +96,7 @@ class Frame(TypedDict, total=False):
     fresh: bool
     i: int
     count: int
-    lost: list[int]
+    lost: bool
     delay: float
     error: ErrorRecord
     last: str | None

@@ -330,6 +330,7 @@ class Compiler:
         """Compile `main`."""
         self.parts = Parts()
         self._ids: dict[tuple[str, int], str] = {}
+        self._taken: dict[tuple[str, str], int] = {}
         self.plan: Plan = {"main": main.name, "p": {}}
         self.processor(main)
 
@@ -386,7 +387,10 @@ class Compiler:
         key = (table, id(thing))
         known = key in self._ids
         if not known:
-            taken = {name for (kind, _), name in self._ids.items() if kind == table}
-            names = (wanted if n == 1 else f"{wanted}-{n}" for n in range(1, len(taken) + 2))
-            self._ids[key] = next(name for name in names if name not in taken)
+            name, number = wanted, self._taken.get((table, wanted), 0)
+            while (table, name) in self._taken:
+                number += 1
+                name = f"{wanted}-{number}"
+            self._taken[table, name], self._taken[table, wanted] = 1, max(number, 1)
+            self._ids[key] = name
         return self._ids[key], known
