@@ -10,7 +10,6 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Protocol, Self, TypeVar, overload
 
 from iocflow.async_runner import AsyncRunner
-from iocflow.container.checking.checks import Requirement
 from iocflow.container.failures import ClosedError, CloseError, UnknownIdError, WrongTypeError
 from iocflow.container.inspecting.annotations import Candidate, fits, shown
 from iocflow.container.secrets import Secrets
@@ -28,16 +27,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What an application knows of its file.
-
-    Attributes:
-        requirements: By id, what the uses of a bean want of it.
-    """
+    """What an application knows of its file."""
 
     path: str = ""
     warnings: tuple[Mistake, ...] = ()
     secrets: Secrets = field(default_factory=Secrets)
-    requirements: Mapping[str, Iterable[Requirement]] = field(default_factory=dict)
 
 
 class Objects(Protocol):
@@ -105,7 +99,6 @@ class App:
         self.warnings = origin.warnings
         self.secrets = origin.secrets
         self.runner = objects.runner
-        self._requirements = origin.requirements
         self._objects = objects
         self._builders = sections
         self._sections: dict[str, object] = {}
@@ -182,14 +175,8 @@ class App:
 
         Raises:
             UnknownIdError: There is no such bean.
-            WrongTypeError: The replacement is not what the bean's uses need.
         """
         self._refuse_unknown(id)
-        candidate = Candidate(type(replacement), objects=(replacement,))
-        for one in self._requirements.get(id, ()):
-            if not fits(candidate, one.annotation):
-                wants = f"{one.what} ({one.place}) wants `{shown(one.annotation)}`"
-                raise WrongTypeError(f"a `{shown(type(replacement))}` cannot replace `{id}`: {wants}")
         with self._objects.override(id, replacement):
             with self._lock:
                 former, self._sections = self._sections, {}

@@ -28,7 +28,7 @@ class UnknownIdError(IocflowError, KeyError):
 
 
 class WrongTypeError(IocflowError, TypeError):
-    """A bean or processor is not of the type that was asked for, or that its uses need."""
+    """A bean or processor is not of the type that was asked for."""
 
 
 class ClosedError(IocflowError):

@@ -115,7 +115,7 @@ def _built(examined: Examined, warnings: tuple[Mistake, ...]) -> App:
 
     registry = Registry(bench.defined, bench.described, examined.graph, bench.hooks, refusal)
     registry.build(bench.overrides)
-    origin = Origin(document.path, warnings, document.secrets, bench.requirements)
+    origin = Origin(document.path, warnings, document.secrets)
     app = App.wired(registry, origin, examined.builders)
     for key in examined.builders:
         try:

@@ -14,9 +14,8 @@ from iocflow.async_runner import AsyncRunner
 from iocflow.container.building.assembler import Assembler
 from iocflow.container.building.builder import Builder, Provider
 from iocflow.container.building.lifecycle import Lifecycle
-from iocflow.container.checking.description import Bean, Process
+from iocflow.container.checking.description import Bean, Process, Wire
 from iocflow.container.checking.graph import Graph
-from iocflow.container.checking.roles import Wire
 from iocflow.container.failures import BuildError, CloseError
 from iocflow.wiring import Place
 

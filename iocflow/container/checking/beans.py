@@ -10,12 +10,12 @@ from datetime import timedelta
 from typing import Any
 
 from iocflow.container.checking.checks import Checks
-from iocflow.container.checking.description import Bean, Constant, Inner, Items, Reference, Value
+from iocflow.container.checking.description import Bean, Constant, Inner, Items, Reference, Value, Wire
 from iocflow.container.checking.error_rules import Rules
 from iocflow.container.checking.given_values import GivenValues
 from iocflow.container.checking.headers import read_header
 from iocflow.container.checking.names import Want
-from iocflow.container.checking.roles import Roles, Wire
+from iocflow.container.checking.roles import Roles
 from iocflow.container.checking.templates import Templates
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, fields_of, member_of, resolved, shown
 from iocflow.container.inspecting.parameters import Signature, arranged

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Union, get_args
@@ -18,16 +17,7 @@ from iocflow.container.nodes import described, has_unresolved, is_table, is_tagg
 from iocflow.container.reading.document import Document
 from iocflow.wiring import BeanInfo, Listing, Node, Place, Scalar, Table, did_you_mean
 
-__all__ = ["Checks", "Requirement"]
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """What one place of the file wants of a bean: it fits `annotation`, where `what` in words stands."""
-
-    annotation: Any
-    what: str
-    place: Place
+__all__ = ["Checks"]
 
 
 class Checks:
@@ -38,7 +28,6 @@ class Checks:
         beans: Every bean that can be referred to; templates are in `templates`.
         processors: Every processor.
         defined: The described beans; `described` the processors.
-        requirements: By id, what its uses want of it.
         roots: Ids that a section outside beans and processors uses.
         overrides: The objects that replace beans.
     """
@@ -58,7 +47,6 @@ class Checks:
         self.templates: dict[str, Place] = {}
         self.defined: dict[str, Bean] = {}
         self.described: dict[str, Process] = {}
-        self.requirements: dict[str, list[Requirement]] = {}
         self.roots: set[str] = set()
         self._coercion = Coercion()
 
@@ -211,8 +199,7 @@ class Checks:
         return None
 
     def require(self, id: str, annotation: Any, what: str, place: Place) -> None:
-        """Keep what a use of `id` wants of it; note it when the bean is another thing."""
-        self.requirements.setdefault(id, []).append(Requirement(annotation, what, place))
+        """Note it when the bean `id` is not what its use at `place` wants."""
         if not self.fits(self.candidate(id), annotation):
             self.misfit(id, annotation, what, place)
 

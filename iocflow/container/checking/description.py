@@ -26,6 +26,7 @@ __all__ = [
     "Step",
     "Steps",
     "Value",
+    "Wire",
 ]
 
 
@@ -73,6 +74,9 @@ class Entries:
 
     entries: Mapping[Any, Value]
 
+
+Wire = Reference | Inner
+"""What stands where a bean is named."""
 
 Value = Constant | Reference | ProviderOf | Inner | Items | Entries
 

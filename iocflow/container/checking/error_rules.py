@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from iocflow.container.checking.checks import Checks
-from iocflow.container.checking.description import Constant, Inner, Reference, Rule, Value
-from iocflow.container.checking.roles import HANDLER, Roles, Wire
+from iocflow.container.checking.description import Constant, Inner, Reference, Rule, Value, Wire
+from iocflow.container.checking.roles import HANDLER, Roles
 from iocflow.container.nodes import described, is_table
 from iocflow.error_handling import CONTINUE, FAIL, PASS, STOP, Decision, GoTo, RetryingErrorHandler
 from iocflow.wiring import Node, Place, Scalar, Table, did_you_mean

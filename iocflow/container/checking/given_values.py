@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, get_args, get_origin
 
 from iocflow.container.checking.checks import Checks
@@ -85,30 +85,25 @@ class GivenValues:
         return Inner(bean)
 
     def _items(self, node: Listing, annotation: Any, what: str) -> Value:
-        for one in map(unwrapped, alternatives(annotation)):
-            kind, args = get_origin(one) or one, get_args(one)
-            if _is_open(one) or kind in _LISTS:
-                fixed = kind is tuple and args and args[-1] is not ...
-                each = [
-                    (args[i] if i < len(args) else UNKNOWN) if fixed else (args[0] if args else UNKNOWN)
-                    for i in range(len(node.items))
-                ]
-                items = [self.value(item, each[i], f"item {i + 1} of {what}") for i, item in enumerate(node.items)]
-                return Items(tuple(items), _LISTS.get(kind, list))
-        self._misfit(node, "a list", annotation, what)
-        return Constant(None)
+        found = _generic(annotation, _LISTS)
+        if found is None:
+            self._misfit(node, "a list", annotation, what)
+            return Constant(None)
+        kind, args = found
+        if kind is not tuple or args[1:] == (...,):
+            args = args[:1] * len(node.items)
+        wanted = [*args, *[UNKNOWN] * len(node.items)]
+        items = [self.value(item, wanted[i], f"item {i + 1} of {what}") for i, item in enumerate(node.items)]
+        return Items(tuple(items), _LISTS.get(kind, list))
 
     def _entries(self, node: Table, annotation: Any, what: str) -> Value:
-        for one in map(unwrapped, alternatives(annotation)):
-            kind, args = get_origin(one) or one, get_args(one)
-            if _is_open(one) or kind in _TABLES:
-                wanted = args[1] if len(args) > 1 else UNKNOWN
-                return Entries({key: self.value(value, wanted, f"`{key}` in {what}") for key, _, value in node})
-        remedy = None
-        if any(dataclasses.is_dataclass(one) for one in alternatives(annotation)):
-            remedy = (
-                f"write `!new {{class: …{shown(alternatives(annotation)[0])}, args: …}}`, whose values may be tagged"
-            )
+        found = _generic(annotation, _TABLES)
+        if found is not None:
+            wanted = found[1][1] if len(found[1]) > 1 else UNKNOWN
+            return Entries({key: self.value(value, wanted, f"`{key}` in {what}") for key, _, value in node})
+        remedy, (first, *_) = None, alternatives(annotation)
+        if any(map(dataclasses.is_dataclass, alternatives(annotation))):
+            remedy = f"write `!new {{class: …{shown(first)}, args: …}}`, whose values may be tagged"
         self._misfit(node, "a table with tagged values", annotation, what, remedy)
         return Constant(None)
 
@@ -116,6 +111,15 @@ class GivenValues:
         where = f" ({described(node)})" if isinstance(node, Scalar) else ""
         text = f"{what} wants `{shown(annotation)}`, and this is {found}{where}"
         self._checks.error(node.place, text, remedy or "write one that fits")
+
+
+def _generic(annotation: Any, kinds: Container[Any]) -> tuple[Any, tuple[Any, ...]] | None:
+    """Return the alternative that is one of `kinds`, or takes anything, and its arguments."""
+    for one in map(unwrapped, alternatives(annotation)):
+        kind = get_origin(one) or one
+        if _is_open(one) or kind in kinds:
+            return kind, get_args(one)
+    return None
 
 
 def _is_open(annotation: Any) -> bool:

@@ -6,39 +6,34 @@ import functools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, TypeGuard, Union
 
 from iocflow.activity import Activity
-from iocflow.container.checking.checks import Checks, Requirement
-from iocflow.container.checking.description import Bean, Inner, Reference
+from iocflow.container.checking.checks import Checks
+from iocflow.container.checking.description import Bean, Inner, Reference, Wire
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, missing, shown
 from iocflow.container.inspecting.contexts import activity_context, handler_context
 from iocflow.container.inspecting.parameters import Signatures
-from iocflow.error_handling import HandlesErrors
-from iocflow.hooks import Interceptor
 from iocflow.wiring import Place
 
-__all__ = ["HANDLER", "INTERCEPTOR", "JOINER", "OBSERVER", "Role", "Roles", "Wire"]
-
-Wire = Reference | Inner
+__all__ = ["HANDLER", "INTERCEPTOR", "JOINER", "OBSERVER", "Role", "Roles"]
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role: its noun, what a bean has that fills it, that as an annotation, and what is said of one that does not."""
+    """A role: its noun, what a bean has that fills it, and what is said of one that has it not."""
 
     noun: str
     member: str
-    annotation: Any
     lack: str
     remedy: str
 
 
 _CALLABLE = ("it cannot be called", "name a function of your own, or a bean with `__call__`")
-HANDLER = Role("error handler", "handle_error", HandlesErrors, "it has no `handle_error`", "name a bean that has it")
-OBSERVER = Role("observer", "__call__", Callable[..., None], *_CALLABLE)
-INTERCEPTOR = Role("interceptor", "around_step", Interceptor, "it has no `around_step`", "name a bean that has it")
-JOINER = Role("joiner", "__call__", Callable[..., Any], *_CALLABLE)
+HANDLER = Role("error handler", "handle_error", "it has no `handle_error`", "name a bean that has it")
+OBSERVER = Role("observer", "__call__", *_CALLABLE)
+INTERCEPTOR = Role("interceptor", "around_step", "it has no `around_step`", "name a bean that has it")
+JOINER = Role("joiner", "__call__", *_CALLABLE)
 
 
 class Roles:
@@ -74,8 +69,6 @@ class Roles:
 
     def fills(self, wire: Wire, role: Role, place: Place, what: str) -> None:
         """Note it when the bean does not fill `role`."""
-        if isinstance(wire, Reference):
-            self._checks.requirements.setdefault(wire.id, []).append(Requirement(role.annotation, what, place))
         candidate = self.candidate(wire)
         if not candidate.unknown and not candidate.has(role.member):
             text = f"{what} is {self._named(wire)}, which is no {role.noun}: {role.lack}"
@@ -89,12 +82,10 @@ class Roles:
 
     def acts(self, wire: Wire, context: type | None, place: Place, what: str) -> None:
         """Note it when the bean is no activity, or is one for another context than `context`."""
-        if isinstance(wire, Reference):
-            self._checks.requirements.setdefault(wire.id, []).append(Requirement(_ACTIVITY, what, place))
-            if wire.id in self._checks.processors and wire.id not in self._checks.overrides:
-                inner = self._checks.processors[wire.id].context
-                self._meets(wire, context, UNKNOWN if inner is None else inner, place, what)
-                return
+        if self._is_processor(wire):
+            inner = self._checks.processors[wire.id].context
+            self._meets(wire, context, UNKNOWN if inner is None else inner, place, what)
+            return
         candidate = self.candidate(wire)
         if not self._checks.fits(candidate, _ACTIVITY):
             if candidate.has("execute"):
@@ -142,9 +133,13 @@ class Roles:
         remedy = f"let the context have {lacking}" if lacking else f"let the context be a `{shown(wanted)}`"
         self._note(wire, place, text, f"{remedy}, or wire another one")
 
+    def _is_processor(self, wire: Wire) -> TypeGuard[Reference]:
+        checks = self._checks
+        return isinstance(wire, Reference) and wire.id in checks.processors and wire.id not in checks.overrides
+
     def _named(self, wire: Wire) -> str:
         if isinstance(wire, Reference):
-            if wire.id in self._checks.processors and wire.id not in self._checks.overrides:
+            if self._is_processor(wire):
                 return f"the processor `{wire.id}`"
             cls = self.candidate(wire).cls
             return f"`{wire.id}`" + ("" if cls in (types.FunctionType, object) else f" (`{shown(cls)}`)")

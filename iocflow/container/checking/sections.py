@@ -7,8 +7,9 @@ from typing import Any
 
 from iocflow.container.checking.beans import Beans
 from iocflow.container.checking.checks import Checks
+from iocflow.container.checking.description import Wire
 from iocflow.container.checking.processors import Processors
-from iocflow.container.checking.roles import INTERCEPTOR, OBSERVER, Role, Wire
+from iocflow.container.checking.roles import INTERCEPTOR, OBSERVER, Role
 from iocflow.container.checking.section_schemas import beans_schema, hook_schema, processors_schema
 from iocflow.container.reading import Document
 from iocflow.wiring import Node, Wired

@@ -12,10 +12,8 @@ from iocflow.container.reading.structure import SourceFile, read_structure
 from iocflow.container.reading.yaml_nodes import parse
 from iocflow.wiring import Findings, Place, Scalar
 
-__all__ = ["MAX_IMPORT_DEPTH", "FileReader"]
+__all__ = ["FileReader"]
 
-MAX_IMPORT_DEPTH = 50
-"""How many files may import one another in a row."""
 _LISTED = 12
 
 
@@ -52,13 +50,8 @@ class FileReader:
             self.complete = False
             return
         self._open[real] = path
-        if len(self._open) > MAX_IMPORT_DEPTH and importing:
-            what = f"files import one another more than {MAX_IMPORT_DEPTH} deep"
-            self._findings.error(importing.place, what, "import them side by side")
-            self.complete = False
-        else:
-            for imported in source.imports:
-                self.read(_beside(path, str(imported.value)), imported)
+        for imported in source.imports:
+            self.read(_beside(path, str(imported.value)), imported)
         del self._open[real]
         self.files.append(source)
 

@@ -114,17 +114,10 @@ def test_mock_with_a_spec(loaded: Loaded) -> None:
 
 
 def test_refused_overrides(loaded: Loaded) -> None:
-    """An override must be of a known id, and be what the bean's uses want."""
-    with loaded(BODY) as app:
-        with pytest.raises(UnknownIdError, match=r"app.yaml has no bean or processor `smpt`; did you mean `smtp`\?"):
-            app.override("smpt", Fake()).__enter__()
-        with pytest.raises(
-            WrongTypeError,
-            match=r"a `Clock` cannot replace `smtp`: `delegate` of bean `send` \(app.yaml:5:41\) wants `Sender`",
-        ):
-            app.override("smtp", parts.Clock()).__enter__()
-        with pytest.raises(WrongTypeError, match=r"cannot replace `send`: step 1 of processor `p` .* wants `Activity"):
-            app.override("send", Fake()).__enter__()
+    """An override must be of a known id."""
+    message = r"app.yaml has no bean or processor `smpt`; did you mean `smtp`\?"
+    with loaded(BODY) as app, pytest.raises(UnknownIdError, match=message):
+        app.override("smpt", Fake()).__enter__()
 
 
 def test_refused_overrides_at_load(loaded: Loaded) -> None:

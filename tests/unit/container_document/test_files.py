@@ -176,13 +176,6 @@ def test_import_mistakes(read: Read, told: Told, files: dict[str, str | bytes], 
     assert told(read(files)) == messages
 
 
-def test_a_long_row_of_imports_is_refused(read: Read, told: Told) -> None:
-    """Files that import one another without end are no crash."""
-    files = {f"f{n}.yaml": f"iocflow: 1\nimports: f{n + 1}.yaml\n" for n in range(500)}
-    document = read({"app.yaml": "iocflow: 1\nimports: f0.yaml\n", **files})
-    assert told(document) == ["f48.yaml:2:10: files import one another more than 50 deep; import them side by side"]
-
-
 def test_nothing_is_missed_in_what_was_not_read(read: Read, told: Told) -> None:
     """When an import cannot be read, what it may define is not called undefined."""
     document = read(
