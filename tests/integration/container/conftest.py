@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from iocflow.container import App, check, load
-from tests.unit.container_build import parts
+from tests.unit.container import parts
 
-HEAD = "iocflow: 1\npackage: tests.unit.container_build.parts\n"
+HEAD = "iocflow: 1\npackage: tests.unit.container.parts\n"
 
 
 @pytest.fixture(autouse=True)

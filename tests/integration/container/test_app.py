@@ -12,7 +12,7 @@ from iocflow.context import ProcessContext
 from iocflow.errors import DuplicateNameError, IocflowError
 from iocflow.run import RunEvent, RunFinished
 from iocflow.sequence import SequenceProcessor
-from tests.unit.container_build import parts
+from tests.unit.container import parts
 
 Loaded = Callable[..., App]
 

@@ -12,8 +12,8 @@ import pytest
 
 from iocflow.container import App, BuildError, ClosedError, CloseError, Secrets, check, load
 from iocflow.wiring import ConfigurationError
-from tests.unit.container_build import parts
-from tests.unit.container_build.parts import BUILT
+from tests.unit.container import parts
+from tests.unit.container.parts import BUILT
 
 Loaded = Callable[..., App]
 

@@ -9,7 +9,7 @@ import pytest
 
 from iocflow.container import App, UnknownIdError, WrongTypeError, check, load
 from iocflow.wiring import ConfigurationError
-from tests.unit.container_build import parts
+from tests.unit.container import parts
 
 Loaded = Callable[..., App]
 

@@ -11,8 +11,8 @@ import pytest
 from iocflow.activity import Activity
 from iocflow.container import App
 from iocflow.run import Outcome, Run
-from tests.unit.container_build import parts
-from tests.unit.container_build.parts import Order
+from tests.unit.container import parts
+from tests.unit.container.parts import Order
 
 Loaded = Callable[..., App]
 

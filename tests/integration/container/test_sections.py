@@ -11,7 +11,7 @@ from iocflow.container import BuildError, check, load
 
 READER = """
 from iocflow.activity import Activity
-from tests.unit.container_build import parts
+from tests.unit.container import parts
 
 class Reader:
     def schema(self):

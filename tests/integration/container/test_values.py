@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iocflow.container import App
-from tests.unit.container_build import parts
+from tests.unit.container import parts
 
 Loaded = Callable[..., App]
 

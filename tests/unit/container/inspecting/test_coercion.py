@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from iocflow.container.inspecting.annotations import UNKNOWN
 from iocflow.container.inspecting.coercion import Coercion, MisfitError
-from tests.unit.container_build import parts
+from tests.unit.container import parts
 
 if TYPE_CHECKING:
     from nowhere import Missing  # type: ignore[import-not-found]

@@ -22,7 +22,7 @@ from iocflow.container.inspecting.annotations import (
 from iocflow.container.inspecting.contexts import activity_context, results
 from iocflow.container.inspecting.parameters import Signatures
 from iocflow.context import ProcessContext
-from tests.unit.container_build import parts
+from tests.unit.container import parts
 
 if TYPE_CHECKING:
     from nowhere import Missing  # type: ignore[import-not-found]

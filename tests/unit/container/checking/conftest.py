@@ -9,9 +9,9 @@ from textwrap import dedent
 import pytest
 
 from iocflow.container import Checked, check
-from tests.unit.container_build import parts
+from tests.unit.container import parts
 
-HEAD = "iocflow: 1\npackage: tests.unit.container_build.parts\n"
+HEAD = "iocflow: 1\npackage: tests.unit.container.parts\n"
 
 
 @pytest.fixture(autouse=True)
