@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +19,7 @@ from iocflow.container.checking.roles import Roles
 from iocflow.container.checking.templates import Templates
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, fields_of, member_of, resolved, shown
 from iocflow.container.inspecting.parameters import Signature, arranged
-from iocflow.wiring import BeanInfo, Node, Scalar, Table, did_you_mean
+from iocflow.wiring import BeanInfo, Node, Place, Scalar, Table, did_you_mean
 
 __all__ = ["Beans"]
 
@@ -41,11 +41,10 @@ class Beans:
 
     def declare(self, section: Table) -> None:
         """Find out what every bean of the section is, so that others can refer to it."""
-        tables = {id: table for id, place, node in section if (table := self._is_bean(id, place, node)) is not None}
         templates = Templates(section, self._checks)
-        for id, node in tables.items():
-            place, merged = section.keys[id], templates.merged(id)
-            abstract = node.entries.get("abstract")
+        for id, place, table in list(definitions(section, "bean", self._checks)):
+            merged = templates.merged(id)
+            abstract = table.entries.get("abstract")
             if abstract is not None and self._checks.coerce(abstract, bool, f"`abstract` of bean `{id}`"):
                 self._checks.templates[id] = place
                 continue
@@ -90,9 +89,6 @@ class Beans:
         kind = "class" if isinstance(target, type) else "call"
         return Inner(self.inner(Table(node.place, {kind: node}, {kind: node.place})))
 
-    def _is_bean(self, id: str, place: Any, node: Node) -> Table | None:
-        return self._checks.table(node, f"bean `{id}`") if check_id(id, place, "bean", self._checks) else None
-
     def _complete(self, bean: Bean, table: Table) -> None:
         """Read what the bean is given."""
         checks = self._checks
@@ -108,8 +104,7 @@ class Beans:
             listed = checks.listed(table.entries["depends-on"])
             ids = [(checks.lookup(node, f"`depends-on` of {bean.owner}"), node.place) for node in listed]
             bean.depends_on = tuple(Reference(id, place) for id, place in ids if id is not None)
-        if "on-error" in table.entries:
-            bean.on_error = self.rules.chain(table.entries["on-error"], f"`on-error` of {bean.owner}")
+        bean.on_error = self.rules.of(table, bean.owner) or ()
         bean.time_limit = time_limit(table, bean.owner, checks)
 
     # What is given to the constructor or function.
@@ -131,7 +126,7 @@ class Beans:
         positional, keywords = arranged(signature, values, Constant)
         return _spread(positional, signature), keywords
 
-    def _unknown(self, bean: Bean, place: Any, key: str, signature: Signature) -> None:
+    def _unknown(self, bean: Bean, place: Place, key: str, signature: Signature) -> None:
         maker = getattr(bean.target, "__name__", bean.kind)
         self._checks.error(
             place,
@@ -210,16 +205,16 @@ class Beans:
         return any(one.required for one in self._checks.signatures.of(method).without_first().parameters.values())
 
 
-def check_id(id: str, place: Any, what: str, checks: Checks) -> bool:
-    """Note an id that would be taken for something else; return whether it is a good one."""
-    if id in RESERVED:
-        checks.error(place, f"`{id}` cannot be the id of a {what}: routes give it a meaning", "take another one")
-    elif "." in id or not id or id != id.strip() or ":" in id or "/" in id:
-        remedy = "write letters, digits and `-`"
-        checks.error(place, f"`{id}` cannot be the id of a {what}: it has a dot, slash, colon or blank", remedy)
-    else:
-        return True
-    return False
+def definitions(section: Table, noun: str, checks: Checks) -> Iterator[tuple[str, Place, Table]]:
+    """Yield the id, place and table of what a section defines; note an id that would be taken for something else."""
+    for id, place, node in section:
+        if id in RESERVED:
+            checks.error(place, f"`{id}` cannot be the id of a {noun}: routes give it a meaning", "take another one")
+        elif "." in id or not id or id != id.strip() or ":" in id or "/" in id:
+            what = f"`{id}` cannot be the id of a {noun}: it has a dot, slash, colon or blank"
+            checks.error(place, what, "write letters, digits and `-`")
+        elif (table := checks.table(node, f"{noun} `{id}`")) is not None:
+            yield id, place, table
 
 
 def time_limit(table: Table, owner: str, checks: Checks) -> float | None:

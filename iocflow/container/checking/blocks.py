@@ -144,11 +144,8 @@ class Blocks:
 
     def _with_options(self, step: Step, table: Table, what: str) -> Step:
         step.time_limit = time_limit(table, what, self._checks)
-        if "on-error" in table.entries:
-            step.on_error = (
-                *self._beans.rules.chain(table.entries["on-error"], f"`on-error` of {what}"),
-                *step.on_error,
-            )
+        if rules := self._beans.rules.of(table, what):
+            step.on_error = (*rules, *step.on_error)
             self._beans.rules.fit(step.on_error, self._context, what)
         return step
 

@@ -208,10 +208,15 @@ class Process:
     id: str
     place: Place
     kind: str
-    context: type | None
-    shape: Shape
+    context: type | None = None
+    shape: Shape = field(default_factory=lambda: Steps(()))
     context_bean: str = ""
     on_error: tuple[Rule, ...] = ()
     finally_: tuple[Step, ...] = ()
     max_steps: int = 1000
     concurrency: int | None = None
+
+    @property
+    def owner(self) -> str:
+        """The processor in the words of a message about the file."""
+        return f"processor `{self.id}`"

@@ -36,8 +36,12 @@ class Rules:
         self._roles = roles
         self._wired = wired
 
-    def chain(self, node: Node, what: str) -> tuple[Rule, ...]:
-        """Return the rules of an `on-error`, which is one entry or a list of them."""
+    def of(self, table: Table, owner: str) -> tuple[Rule, ...] | None:
+        """Return the rules that `owner` has at `on-error`, which is one entry or a list of them; None without it."""
+        node = table.entries.get("on-error")
+        if node is None:
+            return None
+        what = f"`on-error` of {owner}"
         entries = self._checks.listed(node)
         texts = [what if len(entries) == 1 else f"entry {i} of {what}" for i in range(1, len(entries) + 1)]
         rules = [self._rule(entry, text) for entry, text in zip(entries, texts, strict=True)]
