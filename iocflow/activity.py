@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Concatenate, Generic, TypeVar
 
 from iocflow.context import ProcessContext
 from iocflow.error_handling import HandlesErrors, OnErrorLike, as_handlers
@@ -81,7 +81,7 @@ StepLike = Activity[C_contra] | Callable[[C_contra], Result] | BoundActivity[C_c
 
 
 def activity(
-    what: Activity[C_contra] | Callable[..., Result],
+    what: Activity[C_contra] | Callable[Concatenate[C_contra, ...], Result],
     *,
     name: str | None = None,
     on_error: OnErrorLike | None = None,

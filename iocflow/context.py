@@ -155,18 +155,20 @@ class ProcessContext:
                     raise TypeError(f"{where} cannot be copied for a branch or item ({error}): {hint}") from error
         return twin
 
-    def __getattr__(self, name: str) -> Any:
-        """Tell an annotated field that is not set from one that does not exist."""
-        if name in ("_asked", "_lender"):
-            return None
-        defined = inspect.getattr_static(type(self), name, None)
-        if defined is not None and not inspect.ismemberdescriptor(defined):
-            return object.__getattribute__(self, name)  # a property failed: let it raise its own error again
-        if not name.startswith("_") and any(name in inspect.get_annotations(base) for base in type(self).__mro__):
-            at = self.step.activity
-            read = f"{at} read it" if at else "read"
-            raise UnsetError(f"{type(self).__name__}.{name} is not set ({read} before any activity set it)")
-        raise AttributeError(f"{type(self).__name__!r} has no field {name!r}", name=name, obj=self)
+    if not typing.TYPE_CHECKING:  # or checkers would believe in every field that is misspelt
+
+        def __getattr__(self, name: str) -> Any:
+            """Tell an annotated field that is not set from one that does not exist."""
+            if name in ("_asked", "_lender"):
+                return None
+            defined = inspect.getattr_static(type(self), name, None)
+            if defined is not None and not inspect.ismemberdescriptor(defined):
+                return object.__getattribute__(self, name)  # a property failed: let it raise its own error again
+            if not name.startswith("_") and any(name in inspect.get_annotations(base) for base in type(self).__mro__):
+                at = self.step.activity
+                read = f"{at} read it" if at else "read"
+                raise UnsetError(f"{type(self).__name__}.{name} is not set ({read} before any activity set it)")
+            raise AttributeError(f"{type(self).__name__!r} has no field {name!r}", name=name, obj=self)
 
     def __getstate__(self) -> object:
         """Return the fields alone: what the engine lends is neither copied nor stored."""
