@@ -6,7 +6,7 @@ from typing import Any
 
 from iocflow.container.checking.section_schemas import on_error_schema
 from iocflow.container.extensions import Extensions
-from iocflow.container.reading.structure import FORMAT, OWN_SECTIONS
+from iocflow.container.reading.structure import FORMAT
 
 __all__ = ["json_schema", "vscode_tags"]
 
@@ -22,9 +22,7 @@ def json_schema() -> dict[str, Any]:
     """
     extensions = Extensions()
     definitions: dict[str, Any] = {}
-    sections: dict[str, Any] = {key: {} for key in OWN_SECTIONS}
-    for key in sorted(extensions.sections):
-        sections[key] = _hoisted(extensions.reader(key).schema(), key, definitions)
+    sections = {key: _hoisted(extensions.reader(key).schema(), key, definitions) for key in sorted(extensions.sections)}
     replaced = {key: {"$ref": f"#/properties/{key}"} for key in ("values", "defaults", *sections)}
     profile = {"type": "object", "properties": replaced, "additionalProperties": False}
     properties = {

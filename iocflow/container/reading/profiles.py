@@ -8,7 +8,7 @@ from iocflow.container.extensions import Extensions
 from iocflow.container.nodes import clipped, is_empty
 from iocflow.container.reading.merging import Merged
 from iocflow.container.reading.resolving import key_paths
-from iocflow.container.reading.structure import OWN_SECTIONS, STRUCTURAL, SourceFile, is_section, table_or_note
+from iocflow.container.reading.structure import STRUCTURAL, SourceFile, is_section, table_or_note
 from iocflow.container.reading.values import check_values, overlaid
 from iocflow.wiring import Findings, Node, Place, Table, did_you_mean
 
@@ -35,14 +35,14 @@ class Profiles:
                 continue
             profile = table_or_note(node, f"profile `{clipped(name)}`", self._findings)
             for key, place, section in profile or ():
-                if key not in ("values", "defaults", *OWN_SECTIONS) and key not in extensions.sections:
-                    self._note_unknown(key, place, {"values", "defaults", *OWN_SECTIONS, *extensions.sections})
-                elif key != "values":
-                    what = f"`{key}:` of profile `{clipped(name)}`"
-                    if not is_empty(section) and is_section(key, section, what, self._findings):
-                        merged.add(key, place, section)
-                elif not is_empty(section):
+                if key not in ("values", "defaults") and key not in extensions.sections:
+                    self._note_unknown(key, place, {"values", "defaults", *extensions.sections})
+                elif is_empty(section):
+                    continue
+                elif key == "values":
                     self._add_values(name, section)
+                elif is_section(key, section, f"`{key}:` of profile `{clipped(name)}`", self._findings):
+                    merged.add(key, place, section)
 
     def check_names(self, chosen: Iterable[str], place: Place) -> None:
         """Note each chosen name that no file defines, at `place`."""

@@ -9,16 +9,13 @@ from iocflow.container.nodes import clipped, is_empty, is_table, is_unresolved
 from iocflow.container.reading.allowing import package_name
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
-__all__ = ["FORMAT", "OWN_SECTIONS", "STRUCTURAL", "SourceFile", "is_section", "read_structure", "table_or_note"]
+__all__ = ["FORMAT", "STRUCTURAL", "SourceFile", "is_section", "read_structure", "table_or_note"]
 
 FORMAT = 1
 """The version of the format that is read here."""
 
 STRUCTURAL = ("iocflow", "package", "allow", "imports", "values", "defaults", "profiles")
 """The keys that say how files make up a document."""
-
-OWN_SECTIONS = ("beans", "processors", "observers", "interceptors")
-"""The sections that the container itself reads; others come with a reader (entry points `iocflow.sections`)."""
 
 _MAPPINGS = ("beans", "processors", "defaults")
 
@@ -68,7 +65,7 @@ def read_structure(source: SourceFile, top: Table, extensions: Extensions, findi
     Args:
         source: Takes what the file says.
         top: The whole file.
-        extensions: Tell which other sections have a reader.
+        extensions: Tell which sections have a reader.
         findings: Takes the mistakes.
     """
     if not _is_our_format(top, findings):
@@ -88,8 +85,8 @@ def read_structure(source: SourceFile, top: Table, extensions: Extensions, findi
                 source.allow += [(name, entry.place)] if name else []
         elif key == "imports":
             source.imports = _texts(node, "`imports:` takes paths of files", findings)
-        elif key not in OWN_SECTIONS and key != "defaults" and key not in extensions.sections:
-            known = {*STRUCTURAL, *OWN_SECTIONS, *extensions.sections}
+        elif key != "defaults" and key not in extensions.sections:
+            known = {*STRUCTURAL, *extensions.sections}
             findings.error(place, f"unknown section `{clipped(key)}`", did_you_mean(key, known))
         elif is_section(key, node, f"`{key}:`", findings):
             source.sections[key] = place, node
