@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from iocflow.errors import IocflowError
 
 __all__ = [
     "BeanInfo",
+    "ChecksArguments",
     "ConfigurationError",
     "Findings",
     "Listing",
@@ -162,6 +163,27 @@ class BeanInfo:
     type: type
     place: Place
     context: Any = None
+
+
+@runtime_checkable
+class ChecksArguments(Protocol):
+    """A class of a bean that knows more of its arguments than their annotations say: that a file is there, a range.
+
+    It is asked while a container file is checked, once for each bean of the class whose arguments fit their
+    annotations, and before anything is constructed. (The class itself offers this: `isinstance(cls, ChecksArguments)`.)
+    """
+
+    @classmethod
+    def check_arguments(cls, arguments: Mapping[str, object]) -> Iterable[tuple[str, str]]:
+        """Yield what is wrong, each as the name of a parameter and the complaint with its remedy: `(name, text)`.
+
+        It is pure: it constructs nothing that lasts, opens no connection and writes nothing; it may read files that
+        the arguments name. It should not raise: whatever the constructor would refuse is to be yielded, all at once.
+
+        Args:
+            arguments: What the file gives, by parameter, as the constructor would get it. References to beans and what
+                is made of them are left out, and so is what the file does not give: the defaults are the class's.
+        """
 
 
 class Wired(Protocol):
