@@ -208,14 +208,20 @@ def _seed_type(context: type[ProcessContext]) -> Any:
     return found
 
 
-def changes(context: ProcessContext, before: Mapping[str, Any], fork: ProcessContext) -> dict[str, Any]:
-    """Return the fields of `fork` that were bound anew since it had `before`, or differ from those of `context`."""
+def changes(
+    context: ProcessContext, before: Mapping[str, Any], fork: ProcessContext, without: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the fields of `fork` that were bound anew since it had `before`, or differ from those of `context`.
+
+    Those `without` are left out, as are the marks of a stop and names with an underscore.
+    """
     original = fields_of(context)
     return {
         name: value
         for name, value in fields_of(fork).items()
         if not name.startswith("_")
         and name not in _NEVER_JOINED
+        and name not in without
         and (name not in before or value is not before[name] or _differ(original.get(name), value))
     }
 

@@ -68,6 +68,7 @@ class ForEachProcessor(Processor[C]):
         if isinstance(body, Sequence):
             body = Body(self, as_, body, options.get("context"))
         super().__init__(bound(body), **options)
+        self.bound_fields |= {as_}
 
     def describe(self, compiler: Compiler) -> ProcessorPlan:
         """Return the loop as plain data."""
@@ -108,22 +109,19 @@ class ForEachProcessor(Processor[C]):
         setattr(fork, self.as_, item)
         return fork
 
-    def kept(self, context: C, before: Mapping[str, Any], fork: C) -> _Kept:
-        """Return what is joined and what is collected of an item."""
-        changed = changes(context, before, fork)
-        changed.pop(self.as_, None)
-        sources = set(self.collected.values())
-        return _Kept(
-            {name: value for name, value in changed.items() if name not in sources},
-            {name: getattr(fork, source) for name, source in self.collected.items() if hasattr(fork, source)},
-        )
+    def kept(self, context: C, before: Mapping[str, Any], fork: C, *, stopped: bool) -> _Kept:
+        """Return what is joined and what is collected of an item; one that stopped need not have made it."""
+        changed = changes(context, before, fork, {*self.bound_fields, *self.collected.values()})
+        collected = {} if stopped else {name: getattr(fork, source) for name, source in self.collected.items()}
+        return _Kept(changed, collected)
 
     def join(self, context: C, kept: Sequence[_Kept], failed: Collection[int]) -> None:
         """Join the items that did not fail, and fill the lists in item order."""
-        good = {f"item {i}": one for i, one in enumerate(kept) if i not in failed}
+        lost = set(failed)
+        good = {f"item {i}": one for i, one in enumerate(kept) if i not in lost}
         merge(context, {name: one.changed for name, one in good.items()})
         for name in self.collected:
-            setattr(context, name, [one.collected[name] for one in good.values()])
+            setattr(context, name, [one.collected[name] for one in good.values() if one.collected])
         if self.failed:
             setattr(context, self.failed, [self._all(context)[i] for i in sorted(failed)])
 

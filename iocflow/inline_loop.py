@@ -53,8 +53,8 @@ class Composite(Protocol):
     def fork_for(self, context: Any, part: int) -> Any:
         """Return the context of a branch or item."""
 
-    def kept(self, context: Any, before: Mapping[str, Any], fork: Any) -> Any:
-        """Return what the join needs of a fork, whose fields were `before`."""
+    def kept(self, context: Any, before: Mapping[str, Any], fork: Any, *, stopped: bool) -> Any:
+        """Return what the join needs of a fork that did not fail, whose fields were `before`."""
 
     def join(self, context: Any, kept: Sequence[Any], failed: Sequence[int]) -> Any:
         """Bring the forks together on `context`."""
@@ -248,7 +248,9 @@ class InlineLoop:
                 before, loop = fields_of(context), self._child(context, deadline)
                 rows[i] = loop.rows
                 end = loop.drive(children[i])
-                kept[i] = composite.kept(self.context, before, loop.context)
+                if end["outcome"] != "FAILED":
+                    stopped = end["outcome"] == "STOPPED"
+                    kept[i] = composite.kept(self.context, before, loop.context, stopped=stopped)
                 return end
             except Exception as error:  # noqa: BLE001 - a context that cannot be forked or compared fails its branch
                 return End(outcome="FAILED", error=self.errors.record(error), raises=True, last=None)

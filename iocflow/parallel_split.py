@@ -51,9 +51,9 @@ class ParallelSplitProcessor(Processor[C]):
         """Return the context of a branch."""
         return context.fork()
 
-    def kept(self, context: C, before: Mapping[str, Any], fork: C) -> Any:
+    def kept(self, context: C, before: Mapping[str, Any], fork: C, *, stopped: bool) -> Any:  # noqa: ARG002
         """Return what a branch changed, or all of its context for the joiner."""
-        return fork if self.joiner else changes(context, before, fork)
+        return fork if self.joiner else changes(context, before, fork, self.bound_fields)
 
     def join(self, context: C, kept: Sequence[Any], failed: Collection[int]) -> ProcessContext | None:
         """Bring the branches that did not fail together on `context`."""

@@ -61,6 +61,7 @@ class Processor(Activity[C], Generic[C]):
     Attributes:
         context_type: The class that a run's context is an instance of.
         plan: The processor as plain data.
+        bound_fields: The fields that for-each processors in it put their items into; they are never joined.
     """
 
     def __init__(self, *steps: BoundActivity[C], **options: Unpack[Options[C]]) -> None:
@@ -88,6 +89,8 @@ class Processor(Activity[C], Generic[C]):
         self.steps = steps
         self.finally_ = tuple(map(bound, options.get("finally_", ())))
         self.handlers = as_handlers(options.get("on_error"))
+        inner = [step.activity for step in (*self.steps, *self.finally_) if isinstance(step.activity, Processor)]
+        self.bound_fields: frozenset[str] = frozenset().union(*(one.bound_fields for one in inner))
         self._make_context: Callable[[], C] = context
         self.context_type: type = context if isinstance(context, type) else ProcessContext
         self._own_runner = options.get("async_runner")
