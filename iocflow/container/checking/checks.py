@@ -230,7 +230,7 @@ def _value(node: Node, annotation: Any) -> Any:
     """
     if isinstance(node, Scalar):
         kind = type(node.value)
-        if kind not in (int, float):
+        if kind not in (int, float) or kind is annotation:
             return node.value
         wanted = alternatives(annotation)
         exact = (kind is float and Decimal in wanted) or (node.filled and str in wanted)
