@@ -46,7 +46,7 @@ def _command(plan: Plan, position: Position) -> Command:
     if state == "sleep":
         return {"do": "sleep", "delay": frame["delay"]}
     bind = [(one["p"], one["i"]) for one in position["stack"] if one.get("fresh")]
-    path = frame["path"].rstrip("/")
+    path = frame["path"].rstrip("/") or frame["p"]
     if state == "fork":
         children = _children(plan, position["stack"])
         return {"do": "fork", "p": frame["p"], "path": path, "bind": bind, "children": children}
@@ -112,11 +112,17 @@ class _Move:
             self.executed(frame, reply)
         elif "error" in reply and not (state == "join" and self.too_many(frame)):
             self.frame_failed(frame, reply["error"])
+        elif state == "seed" and reply.get("stop"):
+            self.close(frame, "STOPPED")
         elif state == "seed":
-            self.seeded(frame, stop=reply.get("stop", False))
+            self.stack.pop()
+            self.enter(frame["p"], "")
         elif state == "items":
             frame |= {"count": reply["count"], "i": -1, "ends": []}
-            self.items(frame)
+            if self.of(frame)["each"]["parallel"] and frame["count"]:
+                frame["state"] = "fork"
+            else:
+                self.next_item(frame)
         elif state == "collect":
             self.next_item(frame)
         elif state == "fork":
@@ -184,14 +190,6 @@ class _Move:
         else:
             self.executed(below, {"next": end["last"], "stop": end["outcome"] == "STOPPED"})
 
-    def seeded(self, frame: Frame, *, stop: bool) -> None:
-        """Go on after the seed data was set."""
-        if stop:
-            self.close(frame, "STOPPED")
-        else:
-            self.stack.pop()
-            self.enter(frame["p"], "")
-
     def frame_failed(self, frame: Frame, error: ErrorRecord) -> None:
         """Ask the default handlers about an error that is no step's."""
         frame |= {"whole": True, "error": error}
@@ -255,21 +253,19 @@ class _Move:
         if "error" in reply:
             error, decision = reply["error"], "raise"
         if "whole" in frame:
-            stopped = decision == "stop"
-            self.close(
-                frame, "STOPPED" if stopped else "FAILED", None if stopped else error, raises=decision == "raise"
-            )
+            if decision == "stop":
+                self.close(frame, "STOPPED")
+            else:
+                self.close(frame, "FAILED", error, raises=decision == "raise")
         elif decision == "retry" and reply.get("delay"):
             frame |= {"state": "sleep", "delay": reply["delay"]}
         elif decision == "retry":
             self.attempt(frame)
-        elif decision in ("continue", "stop"):
+        elif decision == "goto" and not (frame["asked"] and "closing" not in frame):
+            self.go_to(frame, reply["goto"] or "")
+        elif decision in ("continue", "stop", "goto"):
             frame["asked"] = frame["asked"] or decision == "stop"
             self.step_done(frame, "HANDLED", {})
-        elif decision == "goto" and frame["asked"] and "closing" not in frame:
-            self.step_done(frame, "HANDLED", {})
-        elif decision == "goto":
-            self.go_to(frame, reply["goto"] or "")
         else:
             self.give_up(frame, error, raises=decision == "raise")
 
@@ -353,13 +349,6 @@ class _Move:
         self.position["ended"].append(row)
 
     # Items and branches.
-
-    def items(self, frame: Frame) -> None:
-        """Begin with the items of a for-each."""
-        if self.of(frame)["each"]["parallel"] and frame["count"]:
-            frame["state"] = "fork"
-        else:
-            self.next_item(frame)
 
     def next_item(self, frame: Frame) -> None:
         """Begin the next item, with a bound of its own on the number of attempts."""

@@ -100,7 +100,8 @@ class InlineLoop:
             while True:
                 tried = command
                 command, position = advance(self.plan, position, reply)
-                if reply and "error" in reply and not self._asks_about(command, tried):
+                nobody = (command.get("mode"), command.get("path")) != ("handle", tried.get("path"))
+                if nobody and tried.get("mode") == "execute" and reply and "error" in reply:
                     self._failed_attempt(tried, self.errors.live(reply["error"]), "fail")
                 for row in position["ended"]:
                     self._record(row["path"], row["outcome"], row["attempts"], row["error"], row["result"])
@@ -141,8 +142,7 @@ class InlineLoop:
     def _execute(self, command: Command) -> Reply:
         activity = self.parts.activities[command["step"]["ref"]]
         context = self.context
-        if self.parts.observers:
-            self._emit(StepStarted(*self._ids, command["path"], command["attempt"], time.time()))
+        self._tell(StepStarted, command["path"], command["attempt"], time.time())
 
         def proceed() -> ProcessContext | str | None:
             return settle(activity, activity.execute(context), self.runner, self.info.remaining())
@@ -174,7 +174,7 @@ class InlineLoop:
         finally:
             self.info.failure = None
         level = logging.ERROR if decision.kind == "fail" else logging.WARNING
-        self.log_once(record, level, "%s failed, decided: %s", command["path"] or command["p"], decision.kind)
+        self.log_once(record, level, "%s failed, decided: %s", command["path"], decision.kind)
         self._failed_attempt(command, error, decision.kind)
         stop = self.stops(self.context)
         answer: Reply = {"decision": decision.kind, "delay": decision.delay, "goto": decision.activity}
@@ -210,13 +210,11 @@ class InlineLoop:
                 raise
             # Branches failed as well: this may be told of as a part of their group, which nobody logs again.
             record = self.errors.record(error)
-            self.log_once(record, logging.ERROR, "the join of %s failed", command["path"] or command["p"])
+            self.log_once(record, logging.ERROR, "the join of %s failed", command["path"])
             return {"error": {**record, "logged": True}, "stop": self.stops(self.context)}
         if not isinstance(joined, ProcessContext | None):
             kind = type(joined).__name__
-            raise TypeError(
-                f"the joiner of {command['path'] or command['p']} returned a {kind}: a context or None is wanted"
-            )
+            raise TypeError(f"the joiner of {command['path']} returned a {kind}: a context or None is wanted")
         if joined is not None:
             self._go_on_with(joined)
         return {"stop": self.stops(self.context)}
@@ -277,10 +275,6 @@ class InlineLoop:
 
     # What the run leaves.
 
-    @property
-    def _ids(self) -> tuple[str, str]:
-        return self.info.run_id, self.info.processor
-
     def stops(self, context: ProcessContext) -> bool:
         """Clear what was asked on `context`, and return whether it was to stop."""
         asked = take_asked(context)
@@ -321,23 +315,14 @@ class InlineLoop:
         times = datetime.fromtimestamp(began, UTC), datetime.fromtimestamp(ended, UTC)
         step = Step(path, StepOutcome[outcome], attempts, *times, error, result)
         self.rows.append(step)
-        if self.parts.observers:
-            self._emit(StepFinished(*self._ids, step, ended))
-
-    @staticmethod
-    def _asks_about(command: Command, tried: Command) -> bool:
-        """Return whether `command` asks handlers about the attempt that was `tried`, or that was no attempt at all."""
-        if tried.get("mode") != "execute":
-            return True
-        return command.get("mode") == "handle" and command["path"] == tried["path"]
+        self._tell(StepFinished, step, ended)
 
     def _failed_attempt(self, command: Command, error: Exception, decision: str) -> None:
-        if self.parts.observers:
-            path, attempt = command["path"] or command["p"], command["attempt"]
-            self._emit(StepFailed(*self._ids, path, attempt, error, decision, time.time()))
+        self._tell(StepFailed, command["path"], command["attempt"], error, decision, time.time())
 
-    def _emit(self, event: RunEvent) -> None:
-        tell(self.parts.observers, event)
+    def _tell(self, event: Callable[..., RunEvent], *what: object) -> None:
+        if self.parts.observers:
+            tell(self.parts.observers, event(self.info.run_id, self.info.processor, *what))
 
 
 def tell(observers: Sequence[RunObserver], event: RunEvent) -> None:

@@ -175,7 +175,7 @@ def test_unwind_answers_every_command(steps: Any, replies: list[Reply]) -> None:
 def test_unwind_while_seeding_runs_no_finally() -> None:
     """There is nothing to clean up yet."""
     commands, _, position = walk(plan_of(add, finally_=[add]), [{"unwind": "STOPPED"}], seeded=True)
-    assert commands == ["seed", "end"]
+    assert commands == ["seed main", "end"]
     assert position["end"] is not None
     assert position["end"]["outcome"] == "STOPPED"
 
