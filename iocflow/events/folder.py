@@ -100,6 +100,11 @@ class FolderSource:
         """The address."""
         return f"folder:{self.path}"
 
+    @property
+    def identity(self) -> str:
+        """The folder's real path, without links; it need not exist."""
+        return f"folder:{os.path.realpath(self.path)}"
+
     def open(self) -> None:
         """Make the folders, lock them, and find what an earlier process had in hand."""
         self._places.prepare()

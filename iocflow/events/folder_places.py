@@ -77,7 +77,7 @@ class Places:
 
         Raises:
             ImpossibleSourceError: Something that is no folder is in the way.
-            LockedError: Another process reads the inbox.
+            LockedError: Another process, or another source of this one, reads the inbox.
             OSError: They cannot be made now.
         """
         try:
@@ -146,7 +146,7 @@ class Places:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise LockedError(f"another process reads {self.inbox}") from None
+            raise LockedError(f"another process reads {self.inbox}, or another launcher of this one") from None
         except OSError as error:
             # Some network file systems have no locks; one daemon alone does not need any.
             logger.warning("%s cannot be locked (%s): see that only one daemon reads it", self.inbox, error)

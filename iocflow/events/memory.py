@@ -63,6 +63,11 @@ class MemorySource:
         """The address."""
         return f"memory:{self.queue}"
 
+    @property
+    def identity(self) -> str:
+        """The address: a queue has one name."""
+        return self.name
+
     def put(self, data: object, *, id: str = "", type: str = "", subject: str = "") -> Event:
         """Put an event in, from any thread; `data` is the seed of its run.
 

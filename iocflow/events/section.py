@@ -14,7 +14,7 @@ from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
 from iocflow.launch.schemas import text
 from iocflow.launch.section import LauncherEntry, refused
-from iocflow.wiring import Place, Scope, Wired, did_you_mean
+from iocflow.wiring import Node, Place, Scalar, Scope, Wired, did_you_mean
 
 __all__ = ["EventReader", "on_event", "source_at"]
 
@@ -54,7 +54,7 @@ class EventReader:
 
     def __init__(self) -> None:
         """Start with no source read."""
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, Place] = {}  # by the source's identity
 
     def schema(self, kind: str) -> dict[str, Any]:
         """Return the JSON Schema of the only key."""
@@ -73,13 +73,18 @@ class EventReader:
         except LauncherError as error:
             scope.findings.error(node.place, f"{what}: {refused(node, error)}")
             return None
-        if source.name in self._places:
+        if source.identity in self._places:
             scope.findings.error(
                 node.place,
-                f"{source.name} has two launchers, and each event would reach only one of them",
+                f"{_written(node)} has two launchers, and each event would reach only one of them",
                 "let one launcher run a processor that does both",
-                related=[(self._places[source.name], "the other one")],
+                related=[(self._places[source.identity], "the other one")],
             )
             return None
-        self._places[source.name] = node.place
+        self._places[source.identity] = node.place
         return lambda wired: EventLauncher(entry.name, source, wired[entry.processor])
+
+
+def _written(node: Node) -> str:
+    """Return an address as the file writes it: what a placeholder stands for may be a secret."""
+    return node.text if isinstance(node, Scalar) else ""

@@ -80,6 +80,10 @@ class EventSource(Protocol):
     def name(self) -> str:
         """The source as it is written in a container file, as `folder:var/inbox`."""
 
+    @property
+    def identity(self) -> str:
+        """What is read, however its address is spelled: equal for two sources that would take each other's events."""
+
     def open(self) -> None:
         """Get ready to receive.
 

@@ -138,12 +138,28 @@ def test_a_launcher_is_refused(write: Callable[[str], Path], launcher: str, mist
     assert {one.place.line for one in errors} == {7}
 
 
-def test_one_folder_has_one_launcher(write: Callable[[str], Path]) -> None:
-    """Two launchers of one source would take each other's events; the message shows both places."""
-    text = 'launchers:\n  x: {processor: p, source: "folder:in"}\n  y: {processor: p, source: "folder:in"}\n'
+@pytest.mark.parametrize(
+    "other",
+    ["folder:in", "folder:in/", "folder:./in?interval=1s", "folder:x/../in", "folder:{here}/in", "folder:link"],
+)
+def test_one_folder_has_one_launcher(
+    write: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    """Two launchers of one folder, however it is spelled, would take each other's events; both places are shown."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("in")
+    other = other.format(here=tmp_path)
+    text = f'launchers:\n  x: {{processor: p, source: "folder:in"}}\n  y: {{processor: p, source: "{other}"}}\n'
     (mistake,) = (one for one in check(write(text), allow=["tests"]).mistakes if not one.warning)
-    assert "folder:in has two launchers" in mistake.what
+    assert f"{other} has two launchers" in mistake.what
     assert (mistake.place.line, mistake.related[0][0].line) == (8, 7)
+
+
+def test_two_folders_have_two_launchers(write: Callable[[str], Path]) -> None:
+    """A folder inside of another one is another one, and so is a queue in memory of the same name."""
+    sources = ("folder:in", "folder:in/urgent", "memory:in", "memory:out")
+    lines = [f'  l{at}: {{processor: p, source: "{one}"}}\n' for at, one in enumerate(sources)]
+    assert not check(write("launchers:\n" + "".join(lines)), allow=["tests"]).failed
 
 
 @pytest.mark.parametrize(
