@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from threading import TIMEOUT_MAX
 from typing import Any, Concatenate, Generic, TypeVar
 
 from iocflow.context import ProcessContext
@@ -106,7 +107,7 @@ def activity(
         raise TypeError(
             f"args are for functions; {what.name} is an activity, whose constructor takes its collaborators"
         )
-    if time_limit is not None and time_limit <= 0:
+    if time_limit is not None and not 0 < time_limit <= TIMEOUT_MAX:
         raise ValueError(f"time_limit of {name or what.name} must be more than 0 seconds, not {time_limit}")
     own = () if what.error_handler is None else as_handlers(what.error_handler)
     return BoundActivity(what, name or what.name, as_handlers(on_error) + own, time_limit)

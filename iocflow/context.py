@@ -36,6 +36,7 @@ class StepInfo:
         idempotency_key: The same for every attempt of this step and for no other step; hand it to foreign systems.
         memo: A dict that lives from the step's first attempt to its end, as for the recipients that are done.
         failure: While a handler is asked, the error as plain data.
+        parts: How many processors this attempt has run by their `execute`.
     """
 
     def __init__(self, run_id: str = "", processor: str = "", scheduled_for: datetime | None = None) -> None:
@@ -49,6 +50,7 @@ class StepInfo:
         self.idempotency_key = ""
         self.memo: dict[str, Any] = {}
         self.failure: ErrorRecord | None = None
+        self.parts = 0
 
     def remaining(self) -> float | None:
         """Return the seconds that are left of the time limit, never below 0; None without a limit."""

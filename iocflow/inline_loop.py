@@ -287,7 +287,7 @@ class InlineLoop:
         if info.activity != path or (key is not None and info.idempotency_key != f"{self._key}/{key}"):
             info = self.info = StepInfo(info.run_id, info.processor, info.scheduled_for)
             info.activity, info.idempotency_key = path, f"{self._key}/{key}" if key else ""
-        info.attempt, info.deadline = command["attempt"], deadline
+        info.attempt, info.deadline, info.parts = command["attempt"], deadline, 0
 
     def _deadline(self, position: Position) -> float | None:
         """Note when each step on the stack began, and return the earliest end of their time limits."""

@@ -123,9 +123,11 @@ class Processor(Activity[C], Generic[C]):
         is left of its time; when it ends STOPPED, that activity asked to stop.
         """
         step, lender, asked = context.step, context._lender, context._asked or {}
+        step.parts += 1
         run: Run[C] = Run()
         run.of, run.context, run.ticks = self, context, [_now()]
-        run.id, run.idempotency_key, run.scheduled_for = step.run_id or run.id, step.idempotency_key, step.scheduled_for
+        run.id, run.scheduled_for = step.run_id or run.id, step.scheduled_for
+        run.idempotency_key = step.idempotency_key and f"{step.idempotency_key}.{step.parts}"
         self._drive(run, start(self.plan), deadline=step.deadline)
         if run.outcome is Outcome.STOPPED:
             asked = {**asked, "stop": True, "idle": run.idle}
@@ -158,7 +160,7 @@ class Processor(Activity[C], Generic[C]):
             for call in calls:
                 result = call(context)
                 if result is not None:
-                    context = run.context = self._settled(result, run)
+                    context = self._settled(result, run)
                 ticks.append(_now())
                 if context._asked is not None and self._stopped(run):
                     return run
@@ -232,22 +234,21 @@ class Processor(Activity[C], Generic[C]):
     def _settled(self, result: object, run: Run[C]) -> C:
         """Deal with what an activity of the plain part returned."""
         at = len(run.ticks) - 1
-        settled = settle(self.steps[at].activity, result, self._runner)
+        settled: Any = settle(self.steps[at].activity, result, self._runner)
         if isinstance(settled, str):
             run.results = {**run.results, at: settled}
-        if not isinstance(settled, ProcessContext) or settled is run.context:
-            return run.context
-        succeed(run.context, settled)
-        return settled  # type: ignore[return-value]
+        elif settled is not None and settled is not run.context:
+            succeed(run.context, settled)
+            run.context = settled
+        return run.context
 
     @staticmethod
     def _stopped(run: Run[C]) -> bool:
         """Clear what the plain part's last activity asked; tell whether it was a stop."""
         asked = take_asked(run.context)
-        if not asked.get("stop"):
-            return False
-        run.outcome, run.idle = Outcome.STOPPED, asked.get("idle", False)
-        return True
+        if asked.get("stop"):
+            run.outcome, run.idle = Outcome.STOPPED, asked.get("idle", False)
+        return asked.get("stop", False)
 
     def _leave_plain(self, run: Run[C], error: Exception) -> None:
         """Go on with the engine from the activity of a plain sequence that failed."""

@@ -331,6 +331,23 @@ def test_execute_belongs_to_the_run_around_it(wire: Wire) -> None:
     assert len({key for _, key, _ in seen}) == 4
 
 
+def test_keys_inside_of_execute_are_distinct(wire: Wire) -> None:
+    """An activity may run a processor many times: each time it has other keys, and the same in the next attempt."""
+    keys: list[str] = []
+    part = inner(lambda context: keys.append(context.step.idempotency_key))
+
+    class Many(Activity[Box]):
+        def execute(self, context: Box) -> None:
+            for _ in range(3):
+                part.execute(context)
+            fail_twice(context)
+
+    wire(activity(Many(), on_error=RetryingErrorHandler(3)), Many(), on_error=CONTINUE).do_activities()
+    assert keys[:3] == keys[3:6] == keys[6:9]
+    assert len(keys) == 12
+    assert len(set(keys)) == 6
+
+
 def test_a_stop_inside_of_execute_stops_the_run(wire: Wire) -> None:
     """STOPPED inside means that the activity asked to stop; a wish from before is not lost."""
     run = wire(Delegating(inner(stop, add)), add).do_activities()

@@ -84,6 +84,8 @@ def test_a_processor_needs_a_context() -> None:
         (lambda: sequence(add, max_steps=0), "max_steps must be at least 1, not 0"),
         (lambda: ParallelSplitProcessor({}, context=Box), "at least one branch"),
         (lambda: activity(add, time_limit=0), "time_limit of add must be more than 0 seconds, not 0"),
+        (lambda: activity(add, time_limit=float("nan")), "not nan"),
+        (lambda: activity(add, time_limit=float("inf")), "not inf"),
         (lambda: ForEachProcessor("items", add, as_="i", may_fail="many", context=Box), "not 'many'"),
         (lambda: ForEachProcessor("items", add, as_="i", may_fail="²%", context=Box), "not '²%'"),
         (lambda: ForEachProcessor("items", add, as_="i", may_fail=-1, context=Box), "not -1"),
