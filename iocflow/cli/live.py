@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iocflow.launch.snapshot import LauncherSnapshot, LauncherState, Snapshot
+from iocflow.launch.texts import printable
 
 __all__ = ["LiveView", "drawn"]
 
@@ -55,9 +56,10 @@ def drawn(now: Snapshot, mask: Callable[[str], str]) -> Group:
         table.add_column(no_wrap=True, overflow="ellipsis")
     for launcher in now.launchers:
         # As `Text`, because rich would take brackets in a plain string for markup.
-        table.add_row(*(Text(mask(cell)) for cell in _cells(launcher)), style=_COLOURS.get(launcher.state, ""))
+        cells = (Text(printable(mask(cell))) for cell in _cells(launcher))
+        table.add_row(*cells, style=_COLOURS.get(launcher.state, ""))
     waiting = f", {now.queued} waiting" if now.queued else ""
-    troubles = "".join(f", {mask(trouble)}" for trouble in now.troubles)
+    troubles = "".join(f", {printable(mask(trouble))}" for trouble in now.troubles)
     status = f"{now.state}, {len(now.in_hand)} in hand{waiting}{troubles}"
     return Group(table, Text(status, style="dim", no_wrap=True, overflow="ellipsis"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from collections.abc import Callable, Iterator
@@ -11,10 +10,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TextIO
 
+from iocflow.launch.log_filter import LaunchLogFilter
+from iocflow.launch.texts import error_text, json_line, printable
 from iocflow.run import RunLogFilter
 
 __all__ = ["LogFormat", "LogLevel", "Masked", "logging_to_stderr"]
 
+RUN_ID = 8
+"""How many characters of a run's id tell it from the others in a text log."""
 
 _ORDINARY = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 """What every log record has; the rest was given as `extra`."""
@@ -56,14 +59,31 @@ class Masked(logging.Formatter):
         return self.mask(record.exc_text or "")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return `time LEVEL where: message`, then the traceback when it is wanted, or else just the error."""
+        """Return `time LEVEL [run] where: message`, then the traceback when it is wanted, or else just the error.
+
+        All but the traceback is on one line: control characters in a message may come from data, and are escaped.
+        """
         time = datetime.fromtimestamp(record.created).strftime("%H:%M:%S.%f")[:-3]
         where = "/".join(filter(None, (getattr(record, "processor", ""), getattr(record, "activity", ""))))
-        line = f"{time} {record.levelname} {where or record.name}: {self.mask(record.getMessage())}"
+        run = str(getattr(record, "run_id", ""))[:RUN_ID]
+        message = printable(self.mask(record.getMessage()))
+        head = printable(f"{time} {record.levelname} {f'[{run}] ' if run else ''}{where or record.name}")
+        line = f"{head}: {message}"
         if self.traceback and (exception := self.exception(record)):
-            return f"{line}\n{exception}"
+            # Set off, so that no line of a message in it passes for a record.
+            return "\n  ".join((line, *map(printable, exception.splitlines())))
+        return line + self._cause(record, message)
+
+    def _cause(self, record: logging.LogRecord, message: str) -> str:
+        """Return what of a record's error its message does not say already."""
         error = record.exc_info[1] if record.exc_info else None
-        return line if error is None else f"{line}: {type(error).__qualname__}: {self.mask(str(error))}"
+        if error is None:
+            return ""
+        cause = printable(self.mask(error_text(error)))
+        if cause in message:
+            return ""
+        name, _, text = cause.partition(": ")
+        return f" ({name})" if text and message.endswith(f": {text}") else f": {cause}"
 
 
 class JsonLines(Masked):
@@ -81,9 +101,11 @@ class JsonLines(Masked):
             "processor": getattr(record, "processor", ""),
             "activity": getattr(record, "activity", ""),
             "attempt": getattr(record, "attempt", 0),
+            "launcher": getattr(record, "launcher", ""),
+            "message_id": getattr(record, "message_id", ""),
             "exception": self.exception(record),
         }
-        return json.dumps({**self._texts(extra), **fields}, ensure_ascii=False)
+        return json_line({**self._texts(extra), **fields})
 
     def _texts(self, extra: dict[str, object]) -> dict[str, object]:
         """Return the values as JSON has them: numbers stay, everything else becomes masked text."""
@@ -111,6 +133,7 @@ def logging_to_stderr(form: LogFormat, level: LogLevel, *, traceback: bool) -> I
     formatter = JsonLines() if form is LogFormat.JSON else Masked(traceback=traceback or level is LogLevel.DEBUG)
     handler.setFormatter(formatter)
     handler.addFilter(RunLogFilter())
+    handler.addFilter(LaunchLogFilter())
     root = logging.getLogger()
     before = root.level
     root.addHandler(handler)

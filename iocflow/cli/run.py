@@ -74,16 +74,16 @@ def as_data(done: Run[Any]) -> dict[str, Any]:
 
 def show(session: Session, done: Run[Any]) -> None:
     """Print the trail and the end of the run."""
-    write, styled = session.terminal.write, session.terminal.styled
+    write, styled, plain = session.terminal.write, session.terminal.styled, session.terminal.plain
     rows = []
     for step in done.steps:
         attempts = "" if step.attempts == 1 else f"{step.attempts} attempts"
-        rows.append((step.activity, step.outcome.name, attempts, duration(step.ended - step.started)))
+        rows.append((plain(step.activity), step.outcome.name, attempts, duration(step.ended - step.started)))
     for line in table(rows, paint=lambda cell: styled(cell, COLOURS.get(cell.strip(), ""))):
         write(line)
-    reason = f" ({done.stop_reason})" if done.outcome is Outcome.STOPPED and done.stop_reason else ""
+    reason = f" ({plain(done.stop_reason)})" if done.outcome is Outcome.STOPPED and done.stop_reason else ""
     end = styled(done.outcome.name, COLOURS.get(done.outcome.name, "red"))
-    write(f"{done.processor}: {end}{reason} in {duration(done.ended - done.started)}, run {done.id}")
+    write(f"{plain(done.processor)}: {end}{reason} in {duration(done.ended - done.started)}, run {done.id}")
     if done.error is not None:
         failed = [step.activity for step in done.steps if step.outcome is StepOutcome.FAILED]
         at = f"{failed[0]}: " if failed else "before the first activity: " if not done.steps else ""

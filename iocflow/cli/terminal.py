@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import TextIO
 import typer
 
 from iocflow.errors import IocflowError
+from iocflow.launch.texts import error_text, json_line, printable
 
 __all__ = ["OutputClosedError", "Terminal", "described", "table"]
 
@@ -48,6 +48,10 @@ class Terminal:
         """Return `text`, a part of the result, in `colour` (typer's name of it, or empty) if it may be coloured."""
         return typer.style(text, fg=colour) if colour and self.coloured else text
 
+    def plain(self, text: str) -> str:
+        """Return `text`, a part of the result that comes from data: masked, and without a control character."""
+        return printable(self.mask(text))
+
     def write(self, text: str = "") -> None:
         """Write a line of the result.
 
@@ -62,7 +66,7 @@ class Terminal:
         Raises:
             OutputClosedError: Nobody reads it any more.
         """
-        self._put(json.dumps(self._masked(data), ensure_ascii=False))
+        self._put(json_line(self._masked(data)))
 
     def _put(self, line: str) -> None:
         stream = self._result or sys.stdout
@@ -80,10 +84,12 @@ class Terminal:
         return self.mask(data) if isinstance(data, str) else data
 
     def complain(self, text: str, *, head: str = "iocflow: ") -> None:
-        """Write an error for the person at the keyboard."""
+        """Write an error for the person at the keyboard: on one line, unless it has no `head`."""
+        text = self.mask(text)
+        shown = printable(text) if head else "\n".join(map(printable, text.split("\n")))
         if self.colour and sys.stderr.isatty():
             head = typer.style(head, fg="red")
-        sys.stderr.write(f"{head}{self.mask(text)}\n")
+        sys.stderr.write(f"{head}{shown}\n")
         sys.stderr.flush()
 
     @contextmanager
@@ -103,7 +109,7 @@ class Terminal:
 
 def described(error: BaseException) -> str:
     """Return an error as `Type: message`, followed by its notes and by the errors of a group."""
-    parts = [f"{type(error).__qualname__}: {error}", *getattr(error, "__notes__", ())]
+    parts = [error_text(error), *getattr(error, "__notes__", ())]
     if isinstance(error, BaseExceptionGroup):
         parts += map(described, error.exceptions)
     return "; ".join(parts)

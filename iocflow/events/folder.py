@@ -14,10 +14,11 @@ from pathlib import Path
 
 from iocflow.events.address import Address
 from iocflow.events.envelope import UnreadableEventError, read_event
-from iocflow.events.folder_places import FileRefusedError, Places, printable, read_file
+from iocflow.events.folder_places import FileRefusedError, Places, read_file
 from iocflow.events.source import Delivery, Event, Reason
 from iocflow.launch.clock import Clock, SystemClock
 from iocflow.launch.errors import LauncherError
+from iocflow.launch.texts import printable
 
 __all__ = ["FolderOptions", "FolderSource"]
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from iocflow.errors import IocflowError
 from iocflow.events.source import Reason
 from iocflow.launch.errors import ImpossibleSourceError, LockedError
+from iocflow.launch.texts import printable
 
-__all__ = ["FileRefusedError", "Places", "printable", "read_file"]
+__all__ = ["FileRefusedError", "Places", "read_file"]
 
 logger = logging.getLogger("iocflow.events")
 
@@ -27,11 +28,6 @@ REASON = ".reason.json"
 
 class FileRefusedError(IocflowError):
     """A file is nothing that an event could be read from, and never will be; the message says why."""
-
-
-def printable(name: str) -> str:
-    """Return a file name fit for a log line: line breaks, control characters, bytes that are no UTF-8 are escaped."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in name)
 
 
 def read_file(path: Path, limit: int) -> bytes:

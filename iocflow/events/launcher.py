@@ -17,6 +17,7 @@ from iocflow.launch.exit_codes import ExitCode
 from iocflow.launch.launcher import BaseLauncher, Host
 from iocflow.launch.pool import Progress, Task
 from iocflow.launch.snapshot import LauncherState
+from iocflow.launch.texts import error_text, printable
 
 __all__ = ["EventLauncher"]
 
@@ -158,7 +159,9 @@ class EventLauncher(BaseLauncher):
         if event is None:
             raise ValueError(f"{delivery.name} is neither an event nor refused")
         key = f"{event.source}#{event.id}"
-        return Launch(self.processor, self.name, event.data, idempotency_key=key, message_id=event.id)
+        return Launch(
+            self.processor, self.name, event.data, idempotency_key=key, message_id=event.id, event=delivery.name
+        )
 
     def _end(self, delivery: Delivery, ended: Ended | None) -> None:
         self._ended.put((delivery, ended))
@@ -202,8 +205,9 @@ class EventLauncher(BaseLauncher):
             "run_id": reason.run_id,
             "message_id": reason.event_id,
         }
-        first_line = reason.reason.partition("\n")[0]
-        logger.warning("launcher %s: event %s failed: %s", self.name, delivery.name, first_line, extra=fields)
+        what = printable(reason.reason.partition("\n")[0])
+        what = what if delivery.refusal else f"failed: {what}"
+        logger.warning("launcher %s: event %s %s", self.name, delivery.name, what, extra=fields)
 
     def _leave(self) -> None:
         """Give back what is still in hand and let go of the source; the consumer's last turn."""
@@ -225,7 +229,7 @@ class EventLauncher(BaseLauncher):
         self._open = False
         pause = PAUSES[min(self._failures, len(PAUSES) - 1)]
         self._failures += 1
-        trouble = self._host.mask(f"{type(error).__qualname__}: {error}")
+        trouble = printable(self._host.mask(error_text(error)))
         logger.warning(
             "launcher %s: %s; next try in %.0f s",
             self.name, trouble, pause, extra={"launcher": self.name}, exc_info=self._failures == 1,

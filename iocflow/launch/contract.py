@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import Enum, StrEnum
 from typing import Any, Protocol, runtime_checkable
 
+from iocflow.launch.log_filter import launched_by
 from iocflow.run import Outcome, Run
 
 __all__ = ["Acknowledgement", "Launch", "Launchable", "Overlap", "Poller", "acknowledgement_of"]
@@ -74,6 +75,7 @@ class Launch:
         idempotency_key: The same for the same cause, also when it is launched again after a crash; may be empty.
         overlap: What becomes of it while an earlier launch of the same launcher is in hand.
         message_id: The id of the event that it comes from, else empty.
+        event: What its source calls that event, fit to be logged, else empty.
     """
 
     processor: Launchable
@@ -84,15 +86,17 @@ class Launch:
     idempotency_key: str = ""
     overlap: Overlap = Overlap.ALLOW
     message_id: str = ""
+    event: str = ""
 
     def perform(self) -> Run[Any]:
         """Run the processor in the calling thread and return its run."""
-        return self.processor.launch(
-            self.seed,
-            run_id=self.run_id,
-            scheduled_for=self.scheduled_for,
-            idempotency_key=self.idempotency_key,
-        )
+        with launched_by(self.launcher, self.message_id):
+            return self.processor.launch(
+                self.seed,
+                run_id=self.run_id,
+                scheduled_for=self.scheduled_for,
+                idempotency_key=self.idempotency_key,
+            )
 
 
 class Acknowledgement(Enum):

@@ -20,6 +20,7 @@ from iocflow.launch.leaving import Signals, leave_process
 from iocflow.launch.pool import Progress
 from iocflow.launch.settings import DaemonSettings
 from iocflow.launch.snapshot import DaemonState, InHand, LauncherSnapshot, LauncherState, Snapshot
+from iocflow.launch.texts import printable
 
 __all__ = ["Application", "Daemon", "Secrets"]
 
@@ -319,7 +320,7 @@ def _limits_of(launchers: Iterable[Launcher]) -> dict[str, int]:
 
 def _described(held: InHand) -> str:
     doing = f"run {held.run_id} of {held.processor}" if held.run_id else "looking for work"
-    event = f" for event {held.message_id}" if held.message_id else ""
+    event = f" for event {printable(held.message_id)}" if held.message_id else ""
     return f"launcher {held.launcher}, {doing}{event}, for {held.seconds:.0f} s"
 
 

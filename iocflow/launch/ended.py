@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iocflow.launch.contract import Acknowledgement, acknowledgement_of
+from iocflow.launch.texts import error_text
 from iocflow.run import Outcome, Run, StepOutcome
 
 __all__ = ["Ended"]
@@ -40,5 +41,5 @@ class Ended:
 
     @property
     def reason(self) -> str:
-        """Why it failed, in one line: the error's class and message; empty without an error."""
-        return f"{type(self.error).__qualname__}: {self.error}" if self.error else ""
+        """Why it failed: the error's class and message; empty without an error."""
+        return "" if self.error is None else error_text(self.error)

@@ -14,6 +14,7 @@ from iocflow.launch.exit_codes import ExitCode
 from iocflow.launch.launcher import S, Service
 from iocflow.launch.pool import Pool, Progress
 from iocflow.launch.settings import DaemonSettings
+from iocflow.launch.texts import printable
 from iocflow.run import Outcome
 
 __all__ = ["DaemonHost"]
@@ -104,13 +105,24 @@ class DaemonHost:
             level = logging.WARNING
         logger.log(
             level,
-            "%s: run of %s ended %s after %.3f s",
+            "%s: run %s of %s%s ended %s after %.3f s",
             launch.launcher,
+            launch.run_id,
             launch.processor.name,
+            _origin(launch),
             ended.outcome.name,
             seconds,
+            # What fails a run is in the log already; what interrupts it passes through the engine unseen.
+            exc_info=ended.error if ended.outcome is Outcome.INTERRUPTED else None,
             extra={**_fields(launch), "outcome": ended.outcome.name, "seconds": round(seconds, 6)},
         )
+
+
+def _origin(launch: Launch) -> str:
+    """Return which event a launch comes from, by its source's name for it and by its id, unless that says both."""
+    name, id = launch.event, printable(launch.message_id)
+    said = id if not name or id.startswith(name) else f"{name} ({id})"
+    return f" for event {said}" if said else ""
 
 
 def _fields(launch: Launch) -> dict[str, object]:

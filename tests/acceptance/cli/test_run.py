@@ -67,6 +67,21 @@ def test_failed_run_in_json(iocflow: Any, shop: Path) -> None:
     assert run["error"] == run["steps"][1]["error"] == "ConnectionError: no route to Hello"
 
 
+def test_data_cannot_forge_the_trail(iocflow: Any, shop: Path) -> None:
+    """Line breaks and terminal codes in an error or a reason to stop are escaped, in the trail and in the log."""
+    module = shop.with_suffix(".py")
+    text = module.read_text(encoding="utf-8")
+    text = text.replace("nobody is interested", "nobody\\nsay DONE \\x1b[2J").replace("no route to", "no\\nroute \\x1b[2J")
+    module.write_text(text, encoding="utf-8")
+    stopped, failed = (iocflow("run", "shop.yaml", name, *SEED) for name in ("stopping", "failing"))
+    assert "stopping: STOPPED (nobody\\nsay DONE \\x1b[2J) in " in stopped.stdout
+    assert len(failed.stderr.splitlines()) == 2
+    for written in (stopped.stdout, failed.stdout, failed.stderr):
+        assert "\x1b" not in written
+        assert "\nsay DONE" not in written
+        assert "\nroute" not in written
+
+
 @pytest.mark.parametrize("asked", [["--traceback"], ["--log-level", "debug"]])
 def test_traceback_for_those_who_ask(iocflow: Any, shop: Path, asked: list[str]) -> None:
     """The traceback of a failed run is shown with --traceback and with a debug log."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -75,6 +76,37 @@ def test_json_log_tells_launcher_and_run(ticking: Path) -> None:
     ended = json.loads(line)
     assert (ended["launcher"], ended["processor"], ended["outcome"]) == ("often", "greeting", "COMPLETED")
     assert len(ended["run_id"]) == 36
+
+
+DROPS = """
+launchers:
+  drops: {processor: greeting, source: "folder:in?interval=20ms"}
+"""
+
+
+def test_events_and_their_runs_can_be_told_apart(shop: Path) -> None:
+    """The end of a run names event and run id; all lines of the run begin with the same characters, also in between."""
+    text = shop.read_text(encoding="utf-8").replace("sequence: [greet, say]", "sequence: [greet, note]")
+    text = text.replace("  say: {call: .say}", "  say: {call: .say}\n  note: {call: .note}")
+    shop.write_text(text + DROPS, encoding="utf-8")
+    module = shop.with_suffix(".py")
+    note = "\n\ndef note(context: Shop) -> None:\n    logging.getLogger('shop').info('order %d', context.seed_data.id)\n"
+    module.write_text(module.read_text(encoding="utf-8").replace("import os", "import logging\nimport os") + note)
+    inbox = shop.parent / "in"
+    inbox.mkdir()
+    for number in range(8):
+        (inbox / f"order-{number}.json").write_text(f'{{"id": {number}}}')
+    ended: dict[str, str] = {}
+    with serving(shop.parent) as process:
+        lines: list[str] = []
+        while len(ended) < 8:
+            lines += read_until(process, lambda line: "ended COMPLETED" in line)
+            found = re.search(r"run (\S+) of greeting for event order-(\d)\.json#\w+ ended", lines[-1])
+            assert found, lines
+            ended[found[2]] = found[1][:8]
+    for number, run in ended.items():
+        assert any(f"INFO [{run}] greeting/note: order {number}\n" in line for line in lines), lines
+        assert any(line.partition("INFO ")[2].startswith(f"[{run}] greeting: drops: run {run}") for line in lines)
 
 
 def test_nothing_to_serve(iocflow: Any, shop: Path) -> None:

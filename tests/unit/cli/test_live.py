@@ -38,6 +38,14 @@ def test_a_line_per_launcher_and_one_for_the_daemon() -> None:
     ]
 
 
+def test_troubles_cannot_draw() -> None:
+    """Control characters in a trouble, which may come from data, are escaped and take no line of their own."""
+    mail = LauncherSnapshot("mail", "source", "folder:in", "p", LauncherState.RETRYING, "no\nroute \x1b[2J", {}, 0)
+    shown = lines(snapshot(mail))
+    assert len(shown) == 2
+    assert "no\\nroute \\x1b[2J" in shown[0]
+
+
 def test_a_narrow_terminal_cuts_lines_instead_of_wrapping_them() -> None:
     """A launcher never takes more than one line."""
     poll = LauncherSnapshot("poll", "every", "every 60s " * 9, "fares", LauncherState.RUNNING, "", {"started": 3}, 1)

@@ -12,9 +12,12 @@ import pytest
 
 from iocflow.cli.logs import LogFormat, LogLevel, logging_to_stderr
 from iocflow.context import ProcessContext
+from iocflow.launch import Launch
+from iocflow.parallel_split import ParallelSplitProcessor
 from iocflow.sequence import SequenceProcessor
 
-KEYS = {"time", "level", "logger", "message", "run_id", "processor", "activity", "attempt", "exception"}
+FROM_RUN = {"run_id", "processor", "activity", "attempt", "launcher", "message_id"}
+KEYS = {"time", "level", "logger", "message", "exception"} | FROM_RUN
 logger = logging.getLogger("shop.orders")
 
 
@@ -70,6 +73,92 @@ def test_lines_in_a_run_tell_which(capsys: pytest.CaptureFixture[str]) -> None:
         run = processor.do_activities()
     (line,) = lines(capsys)
     assert (line["run_id"], line["processor"], line["activity"], line["attempt"]) == (run.id, "hello", "greet", 1)
+
+
+def test_lines_of_a_launch_tell_its_origin(capsys: pytest.CaptureFixture[str]) -> None:
+    """What an activity logs, in a branch or a coroutine too, carries the launcher and the id of the event."""
+
+    def greet(context: ProcessContext) -> None:
+        logger.info("hello")
+
+    async def wave(context: ProcessContext) -> None:
+        logger.info("hello")
+
+    split: Any = ParallelSplitProcessor({"greet": greet, "wave": wave}, context=ProcessContext, name="hello")
+    launch = Launch(split, "drops", message_id="m-1")
+    with logging_to_stderr(LogFormat.JSON, LogLevel.INFO, traceback=False):
+        launch.perform()
+        logger.info("outside")
+    *inside, outside = lines(capsys)
+    origins = [(one["run_id"], one["launcher"], one["message_id"]) for one in (*inside, outside)]
+    assert origins == [(launch.run_id, "drops", "m-1")] * 2 + [("", "", "")]
+
+
+def test_text_lines_in_a_run_tell_which(capsys: pytest.CaptureFixture[str]) -> None:
+    """A text line that belongs to a run shows the first characters of its id; other lines show none."""
+
+    def greet(context: ProcessContext) -> None:
+        logger.info("hello")
+
+    processor = SequenceProcessor([greet], context=ProcessContext, name="hello")
+    with logging_to_stderr(LogFormat.TEXT, LogLevel.INFO, traceback=False):
+        run = processor.do_activities()
+        logger.info("outside")
+        logger.info("odd", extra={"run_id": 7})
+    inside, outside, odd = capsys.readouterr().err.splitlines()
+    assert inside.endswith(f" INFO [{run.id[:8]}] hello/greet: hello")
+    assert outside.endswith(" INFO shop.orders: outside")
+    assert odd.endswith(" INFO [7] shop.orders: odd")
+
+
+@pytest.mark.parametrize("form", LogFormat)
+@pytest.mark.parametrize("control", ["\n", "\r", "\r\n", "\x1b[2J", "\x9b2J", "\x85", "\u2028", "\x08"])
+def test_messages_cannot_forge_lines(capsys: pytest.CaptureFixture[str], form: LogFormat, control: str) -> None:
+    """Control characters in a message, a name or an error make no second line and reach no terminal."""
+    data = f"a.json{control}12:00:00.000 INFO shop.orders: forged"
+    with logging_to_stderr(form, LogLevel.INFO, traceback=False):
+        logger.info("took %s", data)
+        logger.info("took", extra={"processor": data, "run_id": data})
+        try:
+            raise ConnectionError(data)
+        except ConnectionError:
+            logger.exception("failed")
+    written = capsys.readouterr().err
+    assert len(written.splitlines()) == 3
+    assert control not in written.replace("\n", "" if control == "\n" else "\n")
+
+
+def test_tracebacks_cannot_forge_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """A traceback keeps its lines, set off from those of the log, and without terminal codes."""
+    with logging_to_stderr(LogFormat.TEXT, LogLevel.INFO, traceback=True):
+        try:
+            raise ConnectionError("x\n12:00:00.000 INFO shop.orders: forged \x1b[2J")
+        except ConnectionError:
+            logger.exception("failed")
+    written = capsys.readouterr().err
+    first, *rest = written.splitlines()
+    assert first.endswith("failed")
+    assert rest[0] == "  Traceback (most recent call last):"
+    assert all(line.startswith("  ") for line in rest)
+    assert "\x1b" not in written
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("sending failed", "sending failed: ConnectionError: no route"),
+        ("x: ConnectionError: no route; next try in 1 s", "x: ConnectionError: no route; next try in 1 s"),
+        ("sending failed: no route", "sending failed: no route (ConnectionError)"),
+    ],
+)
+def test_an_error_is_told_once(capsys: pytest.CaptureFixture[str], message: str, shown: str) -> None:
+    """Of a record's error a line adds only what the message does not say."""
+    with logging_to_stderr(LogFormat.TEXT, LogLevel.INFO, traceback=False):
+        logger.error(message, exc_info=ConnectionError("no route"))
+        logger.error("left", exc_info=SystemExit())
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith(f" ERROR shop.orders: {shown}")
+    assert second.endswith("left: SystemExit")
 
 
 @pytest.mark.parametrize("form", LogFormat)

@@ -26,6 +26,14 @@ def test_results_and_complaints_are_apart(capsys: pytest.CaptureFixture[str]) ->
     assert written.err == "iocflow: no ***\n"
 
 
+def test_complaints_cannot_forge_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """A complaint is one line whatever is in it; one without a head keeps its lines, and no terminal codes."""
+    terminal = Terminal()
+    terminal.complain("ConnectionError: x\niocflow: forged \x1b[2J")
+    terminal.complain("first\nsecond \x1b[2J", head="")
+    assert capsys.readouterr().err == "iocflow: ConnectionError: x\\niocflow: forged \\x1b[2J\nfirst\nsecond \\x1b[2J\n"
+
+
 def test_json_is_masked_and_stays_json(capsys: pytest.CaptureFixture[str]) -> None:
     """Secrets are taken out of the texts before they become JSON, so quotes in a secret do no harm."""
     terminal = Terminal()

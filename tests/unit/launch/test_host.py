@@ -16,6 +16,7 @@ from iocflow.launch.clock import SystemClock
 from iocflow.launch.ended import Ended
 from iocflow.launch.host import DaemonHost
 from iocflow.launch.pool import Progress
+from iocflow.parallel_split import ParallelSplitProcessor
 from iocflow.run import Outcome, Run
 from iocflow.sequence import SequenceProcessor
 
@@ -103,6 +104,43 @@ def test_ends(
     told = vars(record)
     assert (told["launcher"], told["processor"], told["run_id"]) == ("x", "p", ended.run_id)
     assert (told["message_id"], told["outcome"]) == ("m1", outcome.name)
+
+
+async def leave_later(context: ProcessContext) -> None:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize("act", [leave, leave_later])
+def test_an_interruption_is_told_with_its_reason(
+    host: DaemonHost, process: Process, caplog: pytest.LogCaptureFixture, act: Callable[[ProcessContext], None]
+) -> None:
+    """What ended a run although it is no error is in the log, which nothing else tells, and in the reason."""
+    branches: Any = ParallelSplitProcessor({"a": act, "b": stop}, context=ProcessContext, name="split")
+    for processor in (process(act), process(process(act)), branches):
+        caplog.clear()
+        ended = perform(host, processor)
+        assert (ended.outcome, ended.reason) == (Outcome.INTERRUPTED, "SystemExit: 3")
+        (record,) = (one for one in caplog.records if one.name == "iocflow.launch")
+        assert record.exc_info is not None
+        assert record.exc_info[1] is ended.error
+
+
+@pytest.mark.parametrize(
+    ("origin", "said"),
+    [
+        ({}, "run r1 of p ended COMPLETED"),
+        ({"message_id": "17"}, "run r1 of p for event 17 ended COMPLETED"),
+        ({"message_id": "a.json#0f", "event": "a.json"}, "run r1 of p for event a.json#0f ended COMPLETED"),
+        ({"message_id": "17\n", "event": "a.json"}, "run r1 of p for event a.json (17\\n) ended COMPLETED"),
+    ],
+)
+def test_the_end_tells_run_and_event(
+    host: DaemonHost, process: Process, caplog: pytest.LogCaptureFixture, origin: dict[str, str], said: str
+) -> None:
+    """The line about the end of a run says which run it was and which event it came from."""
+    caplog.set_level(logging.INFO, "iocflow.launch")
+    perform(host, process(lambda context: None), 1, run_id="r1", **origin)
+    assert caplog.messages[0].startswith(f"x: {said} after ")
 
 
 def test_the_failing_activity_and_the_reason(host: DaemonHost, process: Process) -> None:
