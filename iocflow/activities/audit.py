@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
+from iocflow.activities.arguments import Rule, complaints, keep, path_rules
 from iocflow.activities.database import DatabaseSource, as_database, check_name
 from iocflow.activities.fields import check_path, read_field
 from iocflow.activity import Activity
@@ -53,10 +55,11 @@ class AuditTable:
         Raises:
             ValueError: A name cannot stand in SQL.
         """
+        self.columns = list(columns)
+        keep(_table_rules({"table": table, "item_column": item_column, "values": self.columns}))
         self.database = as_database(database, create=True)
-        self.table = check_name(table, "table")
-        self.item_column = check_name(item_column, "item_column")
-        self.columns = [check_name(column, "column") for column in columns]
+        self.table = table
+        self.item_column = item_column
 
     def write(self, rows: Iterable[AuditRow], remaining: float | None = None) -> None:
         """Write all `rows` in one transaction; a row of the same run, activity and item is written over.
@@ -131,11 +134,19 @@ class WriteAudit(Activity[Any]):
         Raises:
             ValueError: A name cannot stand in SQL, or a path is none.
         """
-        self.values = {column: check_path(path, f"values.{column}") for column, path in (values or {}).items()}
-        self.each = check_path(each, "each") if each else ""
-        self.key = check_path(key, "key") if key else ""
+        self.values = dict(values or {})
+        keep(_rules({"values": self.values, "each": each, "key": key}))
+        self.each = each
+        self.key = key
         self.status = status
         self.trail = AuditTable(database, table, item_column, self.values)
+
+    @classmethod
+    def check_arguments(cls, arguments: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+        """Yield what the constructor would refuse."""
+        if cls.__init__ is WriteAudit.__init__:
+            columns = arguments.get("values") or {}
+            yield from complaints([*_rules(arguments), *_table_rules({**arguments, "values": columns})])
 
     def execute(self, context: Any) -> None:
         """Write the rows.
@@ -158,6 +169,24 @@ class WriteAudit(Activity[Any]):
         }
         key = "" if about is None else str(about)
         return AuditRow(step.run_id, step.processor, step.activity or self.name, key, self.status, values)
+
+
+def _table_rules(given: Mapping[str, Any]) -> Iterator[Rule]:
+    """Yield the rules about the place and the names of a table that are `given`; `values` are its further columns."""
+    if "database" in given:
+        yield "database", partial(as_database, given["database"])
+    for name in ("table", "item_column"):
+        if name in given:
+            yield name, partial(check_name, given[name], name)
+    for column in given.get("values", ()):
+        yield "values", partial(check_name, column, "values")
+
+
+def _rules(given: Mapping[str, Any]) -> Iterator[Rule]:
+    """Yield the rules about the fields that are `given`."""
+    for column, path in (given.get("values") or {}).items():
+        yield "values", partial(check_path, path, f"values.{column}")
+    yield from path_rules({name: path for name, path in given.items() if path}, "each", "key")
 
 
 def _text(value: object) -> str | None:

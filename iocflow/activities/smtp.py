@@ -6,10 +6,12 @@ import copy
 import dataclasses
 import logging
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from email.message import EmailMessage
-from typing import Protocol, runtime_checkable
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
+from iocflow.activities.arguments import Rule, complaints, demanded, keep
 from iocflow.activities.errors import MailTimeoutError, SmtpConnectionError
 from iocflow.activities.letter import Delivery, Letter, add_headers
 from iocflow.activities.smtp_connection import Connection, HungUpError, Remaining, Server, Tls
@@ -74,20 +76,18 @@ class SmtpSender:
             ValueError: The settings contradict each other.
             HeaderError: A header cannot stand in a mail.
         """
-        if not host or (port is not None and not 1 <= port <= _LAST_PORT):
-            raise ValueError(f"host {host!r}, port {port!r}: a server has a name, and a port from 1 to {_LAST_PORT}")
-        if timeout <= 0:
-            raise ValueError(f"timeout must be more than 0 seconds, not {timeout}")
-        if bool(user) != bool(password):
-            raise ValueError(f"{'password' if password else 'user'} is given alone; a login needs user and password")
-        if user and tls == "off":
-            raise ValueError("tls is off, and a password is never sent unencrypted; use tls: starttls")
-        if not (user + password).isascii():
-            raise ValueError("user and password must be in ASCII, which is all that smtplib can log in with")
-        context = ssl.create_default_context(cafile=ca_file)
-        self.server = Server(host, port or _DEFAULT_PORTS.get(tls, 25), tls, user, password, timeout, context)
         self.headers = dict(headers or {})
-        add_headers(EmailMessage(), self.headers)
+        given = {"host": host, "port": port, "tls": tls, "user": user, "password": password, "timeout": timeout}
+        keep(_rules({**given, "headers": self.headers}))
+        context = _tls_context(ca_file)
+        self.server = Server(host, port or _DEFAULT_PORTS.get(tls, 25), tls, user, password, timeout, context)
+
+    @classmethod
+    def check_arguments(cls, arguments: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+        """Yield what the constructor would refuse."""
+        if cls.__init__ is SmtpSender.__init__:
+            yield from complaints(_rules(arguments))
+            yield from complaints([("ca_file", partial(_tls_context, arguments.get("ca_file")))])
 
     def send(self, letters: Sequence[Letter], *, remaining: Remaining) -> Iterator[Delivery]:
         """Hand the letters over one after the other; yield what became of each before the next one is touched.
@@ -134,3 +134,34 @@ class SmtpSender:
         message = copy.deepcopy(letter.message)
         add_headers(message, self.headers)
         return dataclasses.replace(letter, message=message)
+
+
+def _rules(given: Mapping[str, Any]) -> Iterator[Rule]:
+    """Yield the rules about the settings that are `given`."""
+    if "host" in given:
+        yield demanded("host", given["host"], "a server has a name; write its host name or address")
+    if given.get("port") is not None:
+        yield demanded(
+            "port", 1 <= given["port"] <= _LAST_PORT, f"there is no port {given['port']}; write 1 to {_LAST_PORT}"
+        )
+    if "timeout" in given:
+        yield demanded("timeout", given["timeout"] > 0, f"write more than 0 seconds, not {given['timeout']}")
+    if {"user", "password"} <= given.keys():
+        missing = "password" if given["user"] else "user"
+        fits = bool(given["user"]) == bool(given["password"])
+        yield demanded(missing, fits, "a login needs user and password, and this one is empty")
+    if given.get("user"):
+        why = "it is off, and a password is never sent unencrypted; write tls: starttls"
+        yield demanded("tls", given.get("tls") != "off", why)
+    for name in ("user", "password"):
+        yield demanded(name, given.get(name, "").isascii(), "smtplib can log in with nothing but ASCII characters")
+    yield "headers", partial(add_headers, EmailMessage(), given.get("headers") or {})
+
+
+def _tls_context(ca_file: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise ValueError(
+            f"ca_file: {ca_file} holds no certificates that can be read: {error.strerror or error}"
+        ) from error
