@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from iocflow.activities.arguments import Rule, complaints, demanded, keep
 from iocflow.activities.errors import DatabaseBusyError, DatabaseError
 
 __all__ = ["Connection", "ConnectionFactory", "Database", "DatabaseSource", "as_database", "check_name", "rows_of"]
@@ -60,13 +62,19 @@ class Database:
             paramstyle: How the factory's driver marks parameters: `?` (qmark) or `%s` (format).
 
         Raises:
-            ValueError: `source` names no file, or a database that needs a factory.
+            ValueError: `source` names no file, or a database that needs a factory; `busy_timeout` is negative.
         """
+        keep(_rules({"source": source, "busy_timeout": busy_timeout}))
         self._factory: ConnectionFactory | None = source if callable(source) else None
         self.path = "" if callable(source) else _path_of(str(source))
         self.paramstyle = paramstyle if callable(source) else "qmark"
         self.create = create
         self.busy_timeout = busy_timeout
+
+    @classmethod
+    def check_arguments(cls, arguments: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+        """Yield what the constructor would refuse."""
+        return complaints(_rules(arguments)) if cls.__init__ is Database.__init__ else ()
 
     def __str__(self) -> str:
         """Return the path, or what the factory is called."""
@@ -104,20 +112,41 @@ class Database:
             return self._factory()
         file = Path(self.path).absolute()
         if self.create:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder(file.parent)
         opened: Connection = sqlite3.connect(
             f"{file.as_uri()}?mode={'rwc' if self.create else 'rw'}", uri=True, timeout=wait
         )
         return opened
 
+    def _make_folder(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DatabaseError(f"{self}: the folder {folder} cannot be made: {error.strerror}") from error
+
     def _told(self, error: sqlite3.Error, wait: float) -> DatabaseError:
-        code = getattr(error, "sqlite_errorcode", None)
-        if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             remedy = "try again, or wait longer (busy_timeout)"
             return DatabaseBusyError(f"{self}: locked by others for {wait:g} s; {remedy}")
-        if self.path and not Path(self.path).exists():
-            return DatabaseError(f"{self}: there is no such database file; create it, or correct the path")
+        if code == sqlite3.SQLITE_CANTOPEN and self.path:
+            return DatabaseError(f"{self}: {self._why_closed()}")
         return DatabaseError(f"{self}: {error}")
+
+    def _why_closed(self) -> str:
+        """Return why SQLite, which does not say it, cannot open the file."""
+        file = Path(self.path).absolute()
+        if file.is_dir():
+            return "this is a folder; name a file in it"
+        if file.exists():
+            return "the database file cannot be opened; see to its rights and those of its folder"
+        if not self.create:
+            return "there is no such database file; create it, or correct the path"
+        try:
+            file.touch()
+        except OSError as error:
+            return f"the database file cannot be made: {error.strerror}; see to the rights of {file.parent}"
+        return "the database file could not be made; try again"
 
 
 DatabaseSource = str | Path | ConnectionFactory | Database
@@ -154,3 +183,11 @@ def _path_of(source: str) -> str:
     if not path or path == ":memory:":
         raise ValueError(f"database {source!r} names no file; write a path, as in var/fares.db")
     return path
+
+
+def _rules(given: Mapping[str, Any]) -> Iterator[Rule]:
+    """Yield the rules about the options that are `given`."""
+    if "source" in given and not callable(given["source"]):
+        yield "source", partial(_path_of, str(given["source"]))
+    if "busy_timeout" in given:
+        yield demanded("busy_timeout", given["busy_timeout"] >= 0, "write 0 seconds or more")

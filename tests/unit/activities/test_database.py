@@ -45,6 +45,25 @@ def test_a_missing_file_is_not_made_by_looking(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/sys/none.db", r"/sys/none\.db: the database file cannot be made: (Permission denied|Read-only file system)"),
+        ("file/none.db", r"the folder /.*/file cannot be made: File exists"),
+        ("folder", r"folder: this is a folder; name a file in it"),
+    ],
+)
+def test_what_cannot_be_made_is_told_by_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, said: str
+) -> None:
+    """With leave to create the file, the error says what is in its way."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(DatabaseError, match=said), Database(path, create=True).connect():
+        pass
+
+
 def test_what_is_no_database_is_an_error(tmp_path: Path) -> None:
     """A file of another kind, and a statement that the database refuses, are errors with its words."""
     path = tmp_path / "no.db"
