@@ -22,12 +22,13 @@ from typing import Any
 
 from iocflow.activities.errors import HeaderError
 
-__all__ = ["MailPolicy", "check_header_name", "check_text", "mailbox", "verify"]
+__all__ = ["MailPolicy", "check_header_name", "check_text", "mailbox", "shown", "verify"]
 
 MAX_LINE = 998
 """Characters in a line of a message, without its end (RFC 5322, 2.1.1)."""
 
 _FOLD_AT = 76
+_SHOWN = 254  # characters: the longest address there is (RFC 5321, 4.5.3.1.3, without the angle brackets)
 _WORD_BYTES = 45  # of UTF-8 that fit into an encoded word of 75 characters (RFC 2047, 2)
 _ADDRESS_HEADERS = frozenset({"from", "to", "cc", "bcc", "reply-to", "sender"})
 _STRUCTURED = frozenset({"date", "message-id", "mime-version", "content-type", "content-transfer-encoding"})
@@ -57,6 +58,11 @@ def check_text(text: str, what: str) -> str:
             place = f"at position {found.start() + 1}"
             raise HeaderError(f"{what} holds {how or 'a '}{kind} {place}; take it out: {text!a:.200}")
     return text
+
+
+def shown(address: str) -> str:
+    """Return an address fit for a log line: others choose it, so that it may hold line breaks and be of any length."""
+    return (address if address.isprintable() else ascii(address))[:_SHOWN]
 
 
 def check_header_name(name: str) -> str:

@@ -11,7 +11,7 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 
 from iocflow.activities.errors import LetterError
-from iocflow.activities.headers import MailPolicy, check_header_name, check_text, mailbox, verify
+from iocflow.activities.headers import MailPolicy, check_header_name, check_text, mailbox, shown, verify
 
 __all__ = ["Delivery", "DeliveryOutcome", "Draft", "Letter", "Recipient", "add_headers"]
 
@@ -44,6 +44,10 @@ class Delivery:
     address: str
     outcome: DeliveryOutcome
     detail: str = ""
+
+    def __str__(self) -> str:
+        """Return the outcome, the address and the detail in one line, as a log shows them."""
+        return f"{self.outcome.value} {shown(self.address)} {self.detail}".rstrip()
 
     @property
     def final(self) -> bool:

@@ -7,11 +7,13 @@ import logging
 import uuid
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
+from iocflow.activities.arguments import Rule, complaints, demanded, keep, path_rules
 from iocflow.activities.errors import DeliveryError, LetterError, MailError, SmtpTemporaryError
-from iocflow.activities.fields import check_path, read_field, write_field
-from iocflow.activities.headers import mailbox
+from iocflow.activities.fields import read_field, write_field
+from iocflow.activities.headers import mailbox, shown
 from iocflow.activities.letter import Delivery, DeliveryOutcome, Draft, Letter, Recipient
 from iocflow.activities.smtp import Sender
 from iocflow.activity import Activity
@@ -60,19 +62,21 @@ class SendMail(Activity[Any]):
             HeaderError: An address cannot stand in a mail.
             ValueError: A path is none, or the mail would have no body.
         """
-        if not text and not html:
-            raise ValueError("the mail would have no body; name the field of its text or its html")
+        fields = {"recipients": recipients, "subject": subject, "text": text, "html": html, "target": target}
+        keep(_rules({**fields, "sender": sender, "reply_to": reply_to}))
         self.delegate = delegate
         self.sender = sender if isinstance(sender, Recipient) else Recipient(sender)
         self.reply_to = Recipient(reply_to) if reply_to else None
-        for each, what in ((self.sender, "sender"), (self.reply_to, "reply_to")):
-            if each is not None:
-                mailbox(each.address, each.name, what)
-        self.recipients = check_path(recipients, "recipients")
-        self.subject = check_path(subject, "subject")
-        self.text = check_path(text, "text") if text else ""
-        self.html = check_path(html, "html") if html else ""
-        self.target = check_path(target, "target")
+        self.recipients = recipients
+        self.subject = subject
+        self.text = text
+        self.html = html
+        self.target = target
+
+    @classmethod
+    def check_arguments(cls, arguments: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+        """Yield what the constructor would refuse."""
+        return complaints(_rules(arguments)) if cls.__init__ is SendMail.__init__ else ()
 
     def draft(self, context: Any) -> Draft:
         """Return the message without its recipient. Override it to make another one of the context."""
@@ -154,14 +158,16 @@ class SendMail(Activity[Any]):
         try:
             for (address, letter), delivery in zip(letters.items(), sending, strict=False):
                 if delivery.address != letter.address:
-                    raise MailError(f"{self.name}: the delegate told of {delivery.address} instead of {letter.address}")
+                    raise MailError(
+                        f"{self.name}: the delegate told of {shown(delivery.address)} instead of {letter.address}"
+                    )
                 del left[address]
                 self._settle(context, dataclasses.replace(delivery, address=address), outcomes)
         finally:
             if isinstance(sending, Generator):
                 sending.close()
         if left:
-            raise MailError(f"{self.name}: the delegate did not say what became of {', '.join(left)}")
+            raise MailError(f"{self.name}: the delegate did not say what became of {', '.join(map(shown, left))}")
 
     def _settle(self, context: Any, delivery: Delivery, outcomes: dict[str, Delivery]) -> None:
         outcomes[delivery.address] = delivery
@@ -180,13 +186,25 @@ class SendMail(Activity[Any]):
             raise kind(f"{self.name}: {told}. {_reasons(missed)}", deliveries)
 
 
+def _rules(given: Mapping[str, Any]) -> Iterator[Rule]:
+    """Yield the rules about the arguments that are `given`."""
+    if {"text", "html"} <= given.keys():
+        why = "the mail would have no body; name the field of its text or its html"
+        yield demanded("html", given["text"] or given["html"], why)
+    for name in ("sender", "reply_to"):
+        if name in given and (name == "sender" or given[name]):
+            box = given[name] if isinstance(given[name], Recipient) else Recipient(given[name])
+            yield name, partial(mailbox, box.address, box.name, name)
+    yield from path_rules(given, "recipients", "subject", "target")
+    yield from path_rules({name: path for name, path in given.items() if path}, "text", "html")
+
+
 def _reasons(missed: list[Delivery]) -> str:
     """Return why some were not sent, each reason once, with the first of those it holds for."""
     whom: dict[str, list[str]] = {}
     for delivery in missed:
-        whom.setdefault(f"{delivery.outcome.value}: {delivery.detail}", []).append(delivery.address)
-    shown = [f"{_some(addresses)} {reason}" for reason, addresses in whom.items()]
-    return _some(shown, "; ")
+        whom.setdefault(f"{delivery.outcome.value}: {delivery.detail}", []).append(shown(delivery.address))
+    return _some([f"{_some(addresses)} {reason}" for reason, addresses in whom.items()], "; ")
 
 
 def _some(texts: list[str], separator: str = ", ") -> str:

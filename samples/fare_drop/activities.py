@@ -94,7 +94,7 @@ class SendMessage(ready_made.SendMail):
     def settled(self, context: FareDropContext, delivery: Delivery, *, again: bool) -> None:
         """Enter *sent*, *refused* or *uncertain*; who was put off stays *prepared*, with the server's reply."""
         if not again:
-            logger.info("%s", f"{delivery.outcome.value} {delivery.address} {delivery.detail}".rstrip())
+            logger.info("%s", delivery)
         if context.audited_in:
             status = "prepared" if delivery.outcome is DeliveryOutcome.DEFERRED else delivery.outcome.value
             trail = AuditTable(FaresDatabase(context.audited_in), item_column="recipient")

@@ -177,6 +177,20 @@ def test_a_bad_subject_is_refused_for_all(mail_server: Start) -> None:
     assert (server.sessions, [each.outcome.value for each in context.deliveries]) == (0, ["refused", "refused"])
 
 
+def test_addresses_cannot_forge_lines(mail_server: Start) -> None:
+    """An address with a line break is escaped wherever it is told: in the error and in the delivery's own text."""
+    context = Mailing()
+    context.recipients = [f"{A}\nroot: all is well", "\x1b[31m" + "a" * 1000]
+    with pytest.raises(DeliveryError) as raised:
+        SendMail(SmtpSender("127.0.0.1", mail_server().port), "fares@example.com").execute(context)
+    for text in (str(raised.value), *map(str, context.deliveries)):
+        assert text.isprintable()
+        assert len(text) < 1500
+    assert str(context.deliveries[0]).startswith(
+        f"refused '{A}\\nroot: all is well' the address of the recipient holds"
+    )
+
+
 def test_what_a_recipient_may_be(mail_server: Start) -> None:
     """Recipients may be addresses, or anything with an address and perhaps a name; other things are refused."""
 
