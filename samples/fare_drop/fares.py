@@ -61,7 +61,7 @@ class PollFares(PollQuery):
 
     def __init__(self, database: str) -> None:
         """Take the path of the database with the fares."""
-        super().__init__(FaresDatabase(database), _FELL, key="id")
+        super().__init__(FaresDatabase(database), _FELL, key="id", key_in_seed=False)
 
 
 def _fill_if_new(connection: Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -24,6 +25,7 @@ QUERY = "SELECT id, name, price FROM orders ORDER BY placed, id"
 class Order:
     name: str
     price: Decimal
+    id: int = 0
 
 
 class Shop(ProcessContext):
@@ -63,17 +65,17 @@ def test_as_an_activity_it_loads_one_row_a_run(path: Path) -> None:
     poll = PollQuery(path, QUERY, "id")
     context = Shop()
     poll.execute(context)
-    assert context.seed_data == Order("ink", Decimal("1.50"))
+    assert context.seed_data == Order("ink", Decimal("1.50"), 1)
     assert not context.stopped
     assert [loaded(poll) for _ in range(4)] == ["paper", "glue", "idle", "idle"]
     place(path, "tape")
     assert [loaded(poll), loaded(poll)] == ["tape", "idle"]
 
 
-def test_as_a_bean_it_yields_every_row_and_no_key(path: Path) -> None:
-    """A poll yields a mapping of all columns but the key for each new row, and the next poll only what came since."""
+def test_as_a_bean_it_yields_every_row(path: Path) -> None:
+    """A poll yields a mapping of all columns for each new row, and the next poll only what came since."""
     poll = PollQuery(path, QUERY, "id")
-    assert [*poll.poll()][:1] == [{"name": "ink", "price": "1.50"}]
+    assert [*poll.poll()][:1] == [{"id": 1, "name": "ink", "price": "1.50"}]
     assert list(poll.poll()) == []
     place(path, "tape")
     assert [seed["name"] for seed in poll.poll()] == ["tape"]  # type: ignore[index]
@@ -130,17 +132,97 @@ def test_two_pollers_share_no_row(path: Path) -> None:
     assert sorted(names) == sorted(["ink", "paper", "glue", *(f"n{number}" for number in range(37))])
 
 
-def test_a_row_that_makes_no_seed_does_not_block_the_others(path: Path) -> None:
-    """A row of the wrong shape fails its run; another attempt of the step tries it again, the next run does not."""
+def test_a_key_that_is_no_part_of_the_seed(path: Path) -> None:
+    """The key is left out of the seed on demand; one too many or too few is told with the option's name."""
+    seeds = PollQuery(path, QUERY, "id", key_in_seed=False, cursor="a").poll()
+    assert next(seeds) == {"name": "ink", "price": "1.50"}
+    with pytest.raises(SeedError, match=r"seed\.name is missing.*; key_in_seed: true puts it in"):
+        PollQuery(path, QUERY, "name", key_in_seed=False).execute(Shop())
+    with pytest.raises(SeedError, match=r"seed\.number is unknown.*; key_in_seed: false takes it out"):
+        PollQuery(path, "SELECT id AS number, name, price FROM orders", "number").execute(Shop())
+
+
+def test_a_row_that_makes_no_seed_is_neither_lost_nor_in_the_way(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The good rows behind it are loaded; then it fails the run by its key, until it is mended, and is loaded."""
     run(path, "DELETE FROM orders")
     place(path, "bad", price="much")
     place(path, "good")
     poll = PollQuery(path, QUERY, "id")
-    context = Shop()
+    left = r"poll-query: the row with id '1' makes no seed and is left for later polls: seed\.price: 'much' is not"
+    assert loaded(poll) == "good"
+    [record] = caplog.records
+    assert record.levelname == "ERROR"
+    assert re.match(left, record.message)
+    caplog.clear()
     for _ in range(2):
-        with pytest.raises(SeedError, match=r"seed\.price"):
-            poll.execute(context)
-    assert [loaded(poll), loaded(poll)] == ["good", "idle"]
+        with pytest.raises(SeedError, match=left):
+            loaded(poll)
+    assert not caplog.records
+    run(path, "UPDATE orders SET price = '2' WHERE name = 'bad'")
+    assert [loaded(poll), loaded(poll)] == ["bad", "idle"]
+
+
+def test_another_attempt_of_the_step_loads_the_same_row(path: Path) -> None:
+    """What a step's first attempt loaded, its second one loads again, and no other row."""
+    poll, context = PollQuery(path, QUERY, "id"), Shop()
+    for _ in range(2):
+        poll.execute(context)
+        assert context.seed_data.name == "ink"
+    assert loaded(poll) == "paper"
+
+
+def test_a_bean_is_told_of_a_refused_seed(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A `SeedError` that the launcher throws in leaves the row for the next poll; the others are yielded."""
+    poll = PollQuery(path, QUERY, "id")
+    seeds = poll.poll()
+    assert next(seeds)["name"] == "ink"  # type: ignore[index]
+    assert seeds.throw(SeedError("seed.price: too much"))["name"] == "paper"  # type: ignore[attr-defined]
+    assert [seed["name"] for seed in seeds] == ["glue"]  # type: ignore[index]
+    [record] = caplog.records
+    assert record.message.startswith("poll-query: the row with id '1' makes no seed and is left for later polls")
+    assert [seed["name"] for seed in poll.poll()] == ["ink"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("database", [Database, lambda path: Database(lambda: sqlite3.connect(path))])
+def test_a_query_changes_nothing(path: Path, database: Any) -> None:
+    """What begins like a query and writes is refused; nothing is changed, and the connection serves no other end."""
+    query = "WITH old AS (SELECT id FROM orders) DELETE FROM orders WHERE id IN (SELECT id FROM old)"
+    with pytest.raises(DatabaseError, match="the query writes, and a poll only reads; write a SELECT"):
+        PollQuery(database(path), query, "id").execute(Shop())
+    assert len(run(path, "SELECT * FROM orders")) == 3
+
+
+class NoGuard:
+    """A connection to another database than SQLite, as far as can be told: it knows no `PRAGMA query_only`."""
+
+    def __init__(self, path: Path) -> None:
+        real = sqlite3.connect(path, isolation_level=None)
+        real.execute("BEGIN")  # as other drivers do before any statement; sqlite3 does not before WITH
+        self.cursor, self.commit, self.rollback, self.close = real.cursor, real.commit, real.rollback, real.close
+
+
+def test_what_another_database_wrote_is_undone(path: Path) -> None:
+    """On a connection that cannot be kept from writing, a query's changes are rolled back, and told when it can be."""
+    writing = "WITH old AS (SELECT 1) DELETE FROM orders"
+    with pytest.raises(DatabaseError, match="returns no rows"):
+        PollQuery(lambda: NoGuard(path), writing, "id").execute(Shop())
+    assert PollQuery(lambda: NoGuard(path), f"{writing} RETURNING id, name, price", "id").execute(Shop()) is None
+    assert len(run(path, "SELECT * FROM orders")) == 3
+
+
+@pytest.mark.parametrize("query", ["DELETE FROM orders", "", "UPDATE orders SET price = 0", "-- SELECT\nDROP TABLE x"])
+def test_what_is_no_query_is_refused(query: str) -> None:
+    """A statement that is plainly no query is refused when it is wired."""
+    with pytest.raises(ValueError, match="query: a poll only reads"):
+        PollQuery("a.db", query, "id")
+
+
+@pytest.mark.parametrize(
+    "query", ["select 1", " /* all */ -- of them\n(SELECT 1)", "WITH x AS (SELECT 1) SELECT 1", "VALUES (1)"]
+)
+def test_queries_begin_in_many_ways(query: str) -> None:
+    """Comments, brackets and small letters may come before a query, and names before its SELECT."""
+    assert PollQuery("a.db", query, "id").query == query
 
 
 def test_cursors_are_kept_apart(path: Path) -> None:
@@ -171,7 +253,7 @@ def test_keys_are_never_sql(path: Path) -> None:
         ("SELECT NULL AS id FROM orders", "the key column id is NULL"),
         ("SELECT nope FROM orders", "no such column: nope"),
         ("SELECT id FROM nope", "no such table: nope"),
-        ("SELEC", "syntax error"),
+        ("SELECT FROM", "syntax error"),
         ("SELECT 1 AS id; DROP TABLE orders", "one statement at a time"),
     ],
 )
@@ -199,5 +281,5 @@ def test_a_locked_database_is_told(path: Path) -> None:
 
 def test_a_batch_of_none_is_refused() -> None:
     """A batch has at least one row."""
-    with pytest.raises(ValueError, match="batch must be at least 1"):
+    with pytest.raises(ValueError, match="batch: it must be at least 1"):
         PollQuery("a.db", QUERY, "id", batch=0)
