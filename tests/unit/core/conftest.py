@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from behaviour.parts import Box
 
 import iocflow.inline_loop
-from iocflow import Processor, SequenceProcessor
+from iocflow import AsyncRunner, Processor, SequenceProcessor
 from iocflow.advance import advance
 from iocflow.plan import Command, Plan, Position, Reply
 
@@ -40,3 +40,10 @@ def wire(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Wir
         return SequenceProcessor(steps, **{"context": Box, "name": "main", **options})
 
     return sequence
+
+
+@pytest.fixture
+def runner() -> Iterator[AsyncRunner]:
+    """Return a runner that is closed after the test."""
+    with AsyncRunner() as made:
+        yield made

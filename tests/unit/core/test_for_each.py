@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from behaviour.parts import Asking, Box, BrokenError, add
 from unit.core.conftest import Wire
+from unit.core.kit import each, nothing
 
 from iocflow import (
     CONTINUE,
@@ -17,7 +18,6 @@ from iocflow import (
     ForEachProcessor,
     JoinConflictError,
     ParallelSplitProcessor,
-    Processor,
     RetryingErrorHandler,
     SequenceProcessor,
     UnsetError,
@@ -34,16 +34,8 @@ def items(*values: Any) -> Any:
     return fill
 
 
-def each(body: Any, **options: Any) -> Processor[Any]:
-    return ForEachProcessor("items", body, as_="item", context=Box, **{"name": "each", **options})
-
-
 def double(context: Box) -> None:
     context.square = 2 * context.item
-
-
-def nothing(context: Box) -> None:
-    """Change nothing."""
 
 
 def refuse_odd(context: Box) -> None:

@@ -1,10 +1,9 @@
-"""Observers watch, interceptors steer, and interruptions pass all of them by."""
+"""Observers watch, interceptors steer."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from behaviour.parts import Asking, Box, BrokenError, add, fail, fail_twice, fill, idle, stop, yes
+from unit.core.kit import Steering, inner
 
 from iocflow import (
     CONTINUE,
@@ -21,7 +21,6 @@ from iocflow import (
     GoTo,
     ParallelSplitProcessor,
     Processor,
-    Retry,
     RetryingErrorHandler,
     RunFinished,
     RunStarted,
@@ -55,10 +54,6 @@ def observed(*steps: Any, **options: Any) -> tuple[Processor[Any], list[str]]:
     seen: list[str] = []
     observers = [lambda event: seen.append(gist(event))]
     return SequenceProcessor(steps, **{"context": Box, "name": "main", "observers": observers, **options}), seen
-
-
-def inner(*steps: Any, **options: Any) -> Processor[Any]:
-    return SequenceProcessor(steps, **{"context": Box, "name": "inner", **options})
 
 
 # Observers.
@@ -216,13 +211,6 @@ class Noting:
             self.notes.append(f"{self.name} after")
 
 
-class Steering:
-    """Calls a function with what an interceptor gets."""
-
-    def __init__(self, steer: Callable[[StepInfo, Any, Callable[[], Any]], Any]) -> None:
-        self.around_step = steer
-
-
 def test_the_first_interceptor_is_outermost() -> None:
     """They wrap every attempt in wired order, those of nested processors and of `finally` too."""
     notes: list[str] = []
@@ -328,93 +316,3 @@ def test_hooks_of_the_application_stand_outside() -> None:
     processor.do_activities()
     assert [note for note in notes if "before" in note] == ["app before add 1", "own before add 1"]
     assert notes[0] == "RunStarted"
-
-
-# Interruptions.
-
-
-@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit, GeneratorExit, BaseExceptionGroup])
-@pytest.mark.parametrize("where", ["activity", "nested", "branch", "item", "handler", "finally", "seed", "interceptor"])
-def test_interruptions_are_no_errors(interruption: Any, where: str, caplog: pytest.LogCaptureFixture) -> None:
-    """They propagate from wherever they are raised: no handler, no `finally`, no log, and the run is INTERRUPTED."""
-    events: Events = []
-    after: list[str] = []
-    caplog.set_level(logging.INFO)
-    raised = interruption("bye", [KeyboardInterrupt()]) if interruption is BaseExceptionGroup else interruption("bye")
-
-    def leave(context: Any, *more: Any) -> Any:
-        raise raised
-
-    class Seeded(Box):
-        def set_seed_data(self, seed_data: Any) -> None:
-            leave(self)
-
-    def note(context: Any) -> None:
-        after.append("after")
-
-    steps: dict[str, list[Any]] = {
-        "activity": [leave],
-        "nested": [inner(leave, on_error=CONTINUE, finally_=[note])],
-        "branch": [ParallelSplitProcessor({"a": leave, "b": add}, context=Box)],
-        "item": [fill, ForEachProcessor("items", leave, as_="item", parallel=2, may_fail=3, context=Box)],
-        "handler": [activity(fail, on_error=Asking(leave))],
-        "finally": [inner(add, finally_=[leave, note], on_error=CONTINUE)],
-    }
-    steer = Steering(leave) if where == "interceptor" else Steering(lambda step, context, proceed: proceed())
-    processor = SequenceProcessor(
-        [*steps.get(where, [add]), note],
-        context=Seeded,
-        observers=[events.append],
-        interceptors=[steer],
-        on_error=CONTINUE,
-        finally_=[note],
-    )
-    with pytest.raises(interruption) as caught:
-        processor.launch(1 if where == "seed" else None)
-    assert caught.value is raised
-    assert after == []
-    assert (type(events[-1]), events[-1].outcome.name, events[-1].error) == (RunFinished, "INTERRUPTED", raised)
-    assert [record for record in caplog.records if "bye" in str(record.exc_info)] == []
-
-
-def test_the_quick_path_is_interrupted_too() -> None:
-    """Without hooks as well: it propagates, and the thread's next run is as always."""
-
-    def leave(context: Box) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        SequenceProcessor([add, leave], context=Box, on_error=CONTINUE, finally_=[]).do_activities()
-    assert SequenceProcessor([add], context=Box).do_activities().outcome.name == "COMPLETED"
-
-
-def test_an_interruption_drops_the_items_that_wait() -> None:
-    """Items that have not begun when another is interrupted do not run any more."""
-    began: list[int] = []
-
-    def many(context: Box) -> None:
-        context.items = tuple(range(500))
-
-    def work(context: Box) -> None:
-        began.append(context.item)
-        time.sleep(0.002)
-        if context.item == 3:
-            raise SystemExit("enough")
-
-    each = ForEachProcessor("items", work, as_="item", parallel=2, context=Box)
-    with pytest.raises(SystemExit):
-        SequenceProcessor([many, each], context=Box).do_activities()
-    assert len(began) < 250
-
-
-def test_retrying_stops_at_an_interruption() -> None:
-    """A handler that would always retry is not asked."""
-
-    def leave(context: Box) -> None:
-        context.n += 1
-        raise SystemExit
-
-    context = Box()
-    with pytest.raises(SystemExit):
-        SequenceProcessor([leave], context=lambda: context, on_error=Asking(lambda *_: Retry())).do_activities()
-    assert context.n == 1

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from behaviour.parts import Asking, Box, BrokenError, add, fail, fill_with_bad, to_square
 from unit.core.conftest import Wire
+from unit.core.kit import each, inner, split
 
 from iocflow import (
     CONTINUE,
@@ -21,7 +22,6 @@ from iocflow import (
     ForEachProcessor,
     GoTo,
     LoggingErrorHandler,
-    ParallelSplitProcessor,
     Processor,
     RaisingErrorHandler,
     Retry,
@@ -31,18 +31,6 @@ from iocflow import (
     activity,
 )
 from iocflow.run import Run
-
-
-def nested(*steps: Any, **options: Any) -> Processor[Any]:
-    return SequenceProcessor(steps, **{"context": Box, "name": "inner", **options})
-
-
-def split(**branches: Any) -> Processor[Any]:
-    return ParallelSplitProcessor(branches, context=Box, name="split")
-
-
-def each(body: Any, **options: Any) -> Processor[Any]:
-    return ForEachProcessor("items", body, as_="item", context=Box, name="each", **options)
 
 
 def refuse_negative(context: Box) -> None:
@@ -103,18 +91,18 @@ CASES: dict[str, tuple[Callable[[Wire], Processor[Any]], list[str]]] = {
         lambda wire: wire(fail, on_error=Asking(lambda context, error: Retry()), max_steps=2),
         [*ONCE * 2, "StepLimitError"],
     ),
-    "nested": (lambda wire: wire(nested(fail)), ONCE),
-    "nested, logged inside and outside": (lambda wire: wire(nested(fail, on_error=LOGGING), on_error=LOGGING), ONCE),
-    "nested, handled outside": (lambda wire: wire(nested(nested(fail)), on_error=CONTINUE), ONCE),
-    "nested, retried outside": (lambda wire: wire(activity(nested(fail), on_error=RetryingErrorHandler(2))), ONCE * 2),
+    "nested": (lambda wire: wire(inner(fail)), ONCE),
+    "nested, logged inside and outside": (lambda wire: wire(inner(fail, on_error=LOGGING), on_error=LOGGING), ONCE),
+    "nested, handled outside": (lambda wire: wire(inner(inner(fail)), on_error=CONTINUE), ONCE),
+    "nested, retried outside": (lambda wire: wire(activity(inner(fail), on_error=RetryingErrorHandler(2))), ONCE * 2),
     "nested, a handler broken inside": (
-        lambda wire: wire(nested(fail, on_error=Asking(hopeless)), on_error=LOGGING),
+        lambda wire: wire(inner(fail, on_error=Asking(hopeless)), on_error=LOGGING),
         ["LookupError < BrokenError"],
     ),
     "split": (lambda wire: wire(split(left=fail, right=add)), ONCE),
     "split, both fail": (lambda wire: wire(split(left=fail, right=fail)), ONCE * 2),
     "split, logged": (lambda wire: wire(activity(split(left=fail), on_error=LOGGING), on_error=LOGGING), ONCE),
-    "split, handled": (lambda wire: wire(split(left=nested(fail)), on_error=CONTINUE), ONCE),
+    "split, handled": (lambda wire: wire(split(left=inner(fail)), on_error=CONTINUE), ONCE),
     "a join": (lambda wire: wire(split(left=add, right=[add, add])), ["JoinConflictError"]),
     "a join, logged": (lambda wire: wire(split(left=add, right=[add, add]), on_error=LOGGING), ["JoinConflictError"]),
     "for-each": (lambda wire: wire(fill_with_bad, each(to_square)), ONCE),
@@ -136,7 +124,7 @@ CASES: dict[str, tuple[Callable[[Wire], Processor[Any]], list[str]]] = {
     "for-each, no items": (lambda wire: wire(ForEachProcessor("n", add, as_="item", context=Box)), ["TypeError"]),
     "finally": (lambda wire: wire(add, finally_=[fail]), ONCE),
     "finally after a failure": (lambda wire: wire(fail, finally_=[fail]), ONCE * 2),
-    "finally inside": (lambda wire: wire(nested(fail, finally_=[fail]), on_error=LOGGING), ONCE * 2),
+    "finally inside": (lambda wire: wire(inner(fail, finally_=[fail]), on_error=LOGGING), ONCE * 2),
 }  # fmt: skip
 
 
@@ -166,7 +154,7 @@ def test_do_activities_logs_as_launch_does(wire: Wire, caplog: pytest.LogCapture
 
 def test_levels_and_words(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
     """What ends the run is an error, what is dealt with a warning; the path of the activity is told."""
-    flaky = activity(nested(fail), name="part", on_error=[RetryingErrorHandler(2), CONTINUE])
+    flaky = activity(inner(fail), name="part", on_error=[RetryingErrorHandler(2), CONTINUE])
     wire(flaky, activity(fail, name="last", on_error=PASS)).launch()
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("ERROR", "part/fail failed"),
@@ -237,7 +225,7 @@ def test_records_carry_the_run(wire: Wire, stamped: list[Any]) -> None:
         say(context)
         return Retry() if context.step.attempt == 1 else CONTINUE
 
-    steps = [say, nested(say), split(left=say, right=[say_later]), say_later, activity(fail, on_error=Asking(ask))]
+    steps = [say, inner(say), split(left=say, right=[say_later]), say_later, activity(fail, on_error=Asking(ask))]
     run = wire(*steps, fill_with_bad, each(say, parallel=2)).launch(run_id="r1")
     assert run.outcome.name == "COMPLETED"
     assert all(fields(record)[:2] == ("r1", "main") for record in stamped)

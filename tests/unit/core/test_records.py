@@ -8,23 +8,16 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from behaviour.parts import Asking, Box, BrokenError, add, fail, fail_twice, fill, go_left, idle, stop, yes
+from behaviour.parts import Asking, Box, BrokenError, add, fail, fail_twice, fill, idle, stop, yes
 from unit.core.conftest import Wire
+from unit.core.kit import each, inner, split
 
 from iocflow import (
     CONTINUE,
     FAIL,
-    Activity,
-    ExclusiveChoiceProcessor,
-    ForEachProcessor,
     LoggingErrorHandler,
     Outcome,
-    ParallelSplitProcessor,
-    Processor,
-    Retry,
     RetryingErrorHandler,
-    Run,
-    SequenceProcessor,
     StepOutcome,
     activity,
 )
@@ -32,18 +25,6 @@ from iocflow import (
 
 def nap(context: Any) -> None:
     time.sleep(0.004)
-
-
-def inner(*steps: Any, **options: Any) -> Processor[Any]:
-    return SequenceProcessor(steps, **{"context": Box, "name": "inner", **options})
-
-
-def each(body: Any, **options: Any) -> Processor[Any]:
-    return ForEachProcessor("items", body, as_="item", context=Box, name="each", **options)
-
-
-def split(**branches: Any) -> Processor[Any]:
-    return ParallelSplitProcessor(branches, context=Box, name="split")
 
 
 # Times.
@@ -213,185 +194,6 @@ def test_idle_runs(wire: Wire) -> None:
     assert wire(inner(idle), add).do_activities().idle
     assert not wire(stop).do_activities().idle
     assert not wire(add).do_activities().idle
-
-
-# The bound on attempts.
-
-
-def test_the_bound_is_a_thousand_by_default() -> None:
-    """A loop ends after a thousand activities with StepLimitError, and says what to look at."""
-    choice = ExclusiveChoiceProcessor({"a": "b", "b": "a"}, {"a": add, "b": add}, context=Box, name="main")
-    run = choice.launch()
-    assert len(run.steps) == run.context.n == 1_000
-    assert type(run.error).__name__ == "StepLimitError"
-    assert str(run.error) == "a: more than 1000 attempts; see max_steps"
-
-
-def test_attempts_count_against_the_bound(wire: Wire) -> None:
-    """Retries are attempts: a retry for ever ends, none of that processor's handlers is asked about the bound."""
-    asked: list[str] = []
-
-    def again(context: Any, error: Exception) -> Any:
-        asked.append(type(error).__name__)
-        return Retry()
-
-    run = wire(add, fail, on_error=Asking(again), max_steps=10).launch()
-    assert asked == ["BrokenError"] * 9
-    assert (run.steps[-1].attempts, type(run.error).__name__) == (9, "StepLimitError")
-
-
-def test_handlers_outside_are_asked_about_a_bound_inside(wire: Wire) -> None:
-    """For the outer processor it is an error of that activity like others."""
-    loop = ExclusiveChoiceProcessor({"a": "a"}, {"a": add}, context=Box, name="loop", max_steps=3, on_error=FAIL)
-    asked: list[str] = []
-
-    def ask(context: Any, error: Exception) -> Any:
-        asked.append(type(error).__name__)
-        return CONTINUE
-
-    run = wire(loop, go_left, on_error=Asking(ask)).do_activities()
-    assert asked == ["StepLimitError"]
-    assert (run.context.n, run.context.left) == (3, 1)
-
-
-def test_each_item_and_branch_has_its_own_bound(wire: Wire) -> None:
-    """More items than the bound are fine; a composite counts as one."""
-
-    def many(context: Box) -> None:
-        context.items = tuple(range(20))
-
-    for options in ({}, {"parallel": 4}):
-        run = wire(many, each(nothing, max_steps=1, **options), max_steps=2).do_activities()
-        assert run.outcome is Outcome.COMPLETED
-    branches = {name: [nothing, nothing] for name in "abcde"}
-    one = ParallelSplitProcessor(branches, context=Box, max_steps=1)
-    assert wire(one, inner(nothing, nothing, nothing), max_steps=2).do_activities().outcome is Outcome.COMPLETED
-
-
-def nothing(context: Any) -> None:
-    """Change nothing."""
-
-
-def test_an_item_that_is_tried_too_often_fails_alone(wire: Wire) -> None:
-    """The bound of an item is its own: the others go on, as far as items may fail."""
-
-    def refuse(context: Box) -> None:
-        if context.item == 2:
-            raise BrokenError("two")
-
-    for options in ({}, {"parallel": 2}):
-        body = activity(refuse, on_error=Asking(lambda context, error: Retry()))
-        run = wire(fill, each(body, max_steps=4, may_fail=1, failed="lost", **options)).do_activities()
-        assert run.context.lost == [2]
-        assert [step.attempts for step in run.steps if step.activity == "each/refuse"] == [1, 4, 1]
-
-
-# A processor as an activity of one's own.
-
-
-class Delegating(Activity[Box]):
-    """Runs a processor in the middle of its own work."""
-
-    def __init__(self, part: Processor[Box]) -> None:
-        self.part = part
-
-    def execute(self, context: Box) -> Any:
-        before = context.step
-        context.step.memo["kept"] = True
-        result = self.part.execute(context)
-        assert context.step is before
-        assert context.step.memo == {"kept": True}
-        context.left += 1
-        return result
-
-
-def test_execute_runs_on_the_context_that_is_there(wire: Wire) -> None:
-    """An activity may call it: same context, no trail of its own, and `step` is its own again afterwards."""
-    run = wire(Delegating(inner(add, yes, add)), add).do_activities()
-    assert (run.context.n, run.context.left) == (3, 1)
-    assert [step.activity for step in run.steps] == ["delegating", "add"]
-
-
-def test_execute_belongs_to_the_run_around_it(wire: Wire) -> None:
-    """Run id and time limit are those of the activity, and keys stay the same over its attempts."""
-    seen: list[tuple[str, str, float]] = []
-
-    def look(context: Box) -> None:
-        seen.append((context.step.run_id, context.step.idempotency_key, context.step.remaining() or 0))
-
-    def flaky(context: Box) -> None:
-        fail_twice(context)
-
-    steps = activity(Delegating(inner(look, look)), time_limit=60), flaky
-    wire(activity(Delegating(inner(*steps)), on_error=RetryingErrorHandler(3))).launch(run_id="r1")
-    again = activity(SequenceProcessor([*steps], context=Box), on_error=RetryingErrorHandler(3))
-    wire(again).launch(run_id="r2")
-    assert {run_id for run_id, _, _ in seen} == {"r1", "r2"}
-    assert all(0 < remaining <= 60 for _, _, remaining in seen)
-    assert len({key for _, key, _ in seen}) == 4
-
-
-def test_keys_inside_of_execute_are_distinct(wire: Wire) -> None:
-    """An activity may run a processor many times: each time it has other keys, and the same in the next attempt."""
-    keys: list[str] = []
-    part = inner(lambda context: keys.append(context.step.idempotency_key))
-
-    class Many(Activity[Box]):
-        def execute(self, context: Box) -> None:
-            for _ in range(3):
-                part.execute(context)
-            fail_twice(context)
-
-    wire(activity(Many(), on_error=RetryingErrorHandler(3)), Many(), on_error=CONTINUE).do_activities()
-    assert keys[:3] == keys[3:6] == keys[6:9]
-    assert len(keys) == 12
-    assert len(set(keys)) == 6
-
-
-def test_a_stop_inside_of_execute_stops_the_run(wire: Wire) -> None:
-    """STOPPED inside means that the activity asked to stop; a wish from before is not lost."""
-    run = wire(Delegating(inner(stop, add)), add).do_activities()
-    assert (run.outcome.name, run.stop_reason, run.context.n, run.context.left) == ("STOPPED", "enough", 0, 1)
-
-    class Before(Activity[Box]):
-        def execute(self, context: Box) -> Any:
-            context.nothing_to_do()
-            return inner(add, add).execute(context)
-
-    run = wire(Before(), add).do_activities()
-    assert (run.outcome.name, run.idle, run.context.n) == ("STOPPED", True, 2)
-
-
-def test_execute_raises_what_makes_it_fail(wire: Wire) -> None:
-    """Also when a handler inside decided FAIL; the handlers of the activity are asked."""
-    run = wire(activity(Delegating(inner(fail, on_error=FAIL)), on_error=CONTINUE), add).do_activities()
-    assert [step.outcome.name for step in run.steps] == ["HANDLED", "DONE"]
-    assert isinstance(run.steps[0].error, BrokenError)
-
-
-def test_execute_works_outside_of_a_run() -> None:
-    """A test may run a processor on a context that it made."""
-    context = Box()
-    assert inner(add, add).execute(context) is context
-    assert (context.n, context.step.activity) == (2, "")
-    inner(stop).execute(context)
-    assert context.stopped
-
-
-def test_execute_hands_a_new_context_on(wire: Wire) -> None:
-    """An activity inside may return another context: it is what `execute` returns."""
-
-    def swap(context: Box) -> Box:
-        other = Box()
-        other.n = 41
-        return other
-
-    class Returning(Activity[Box]):
-        def execute(self, context: Box) -> Any:
-            return inner(swap).execute(context)
-
-    run: Run[Any] = wire(Returning(), add).do_activities()
-    assert run.context.n == 42
 
 
 # Faults of the ancestors.

@@ -6,7 +6,6 @@ import asyncio
 import copy
 import pickle
 import threading
-import time
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
@@ -14,16 +13,14 @@ from typing import Any
 import pytest
 from behaviour.parts import Asking, Box, BrokenError, add, fail_twice, fill
 from unit.core.conftest import Wire
+from unit.core.kit import each, inner, split
 
 from iocflow import (
-    CONTINUE,
     PASS,
     ExclusiveChoiceProcessor,
     ForEachProcessor,
     GoTo,
-    ParallelSplitProcessor,
     ProcessContext,
-    Processor,
     Retry,
     RetryingErrorHandler,
     SequenceProcessor,
@@ -43,18 +40,6 @@ class Keys:
         self.seen.append(context.step.idempotency_key)
         if context.step.attempt <= self.failures:
             raise BrokenError("not yet")
-
-
-def nested(*steps: Any, **options: Any) -> Processor[Any]:
-    return SequenceProcessor(steps, **{"context": Box, **options})
-
-
-def each(body: Any, **options: Any) -> Processor[Any]:
-    return ForEachProcessor("items", body, as_="item", context=Box, **options)
-
-
-def split(**branches: Any) -> Processor[Any]:
-    return ParallelSplitProcessor(branches, context=Box)
 
 
 def test_outside_of_a_run_it_is_empty() -> None:
@@ -78,10 +63,10 @@ def test_inside_of_a_run_it_tells_which(wire: Wire) -> None:
         seen.append((step.run_id, step.processor, step.activity, step.attempt, step.scheduled_for))
 
     due = datetime(2005, 4, 11, tzinfo=UTC)
-    processor = wire(look, nested(look, name="inner"), split(left=look), look)
+    processor = wire(look, inner(look, name="inner"), split(left=look), look)
     run = processor.launch(run_id="r1", scheduled_for=due)
     assert run.raise_for_error().id == "r1"
-    names = ["look", "inner/look", "parallel-split-processor/left/look", "look"]
+    names = ["look", "inner/look", "split/left/look", "look"]
     assert seen == [("r1", "main", name, 1, due) for name in names]
 
 
@@ -165,7 +150,7 @@ def test_keys_are_the_same_when_a_composite_is_tried_again(wire: Wire) -> None:
         if context.n == 1:
             raise BrokenError("not yet")
 
-    body = nested(keys, split(left=flaky), fail_once)
+    body = inner(keys, split(left=flaky), fail_once)
     wire(activity(body, on_error=RetryingErrorHandler(2))).do_activities()
     assert [(len(one.seen), len(set(one.seen))) for one in (keys, flaky)] == [(2, 1), (2, 1)]
 
@@ -174,7 +159,7 @@ def test_keys_are_the_same_when_a_composite_is_tried_again(wire: Wire) -> None:
     ("count", "steps"),
     [
         (2, lambda key: [key, key]),
-        (4, lambda key: [nested(key, key), key, nested(key)]),
+        (4, lambda key: [inner(key, key), key, inner(key)]),
         (3, lambda key: [fill, each(key)]),
         (3, lambda key: [fill, each(key, parallel=2)]),
         (6, lambda key: [fill, each([key, key])]),
@@ -183,7 +168,7 @@ def test_keys_are_the_same_when_a_composite_is_tried_again(wire: Wire) -> None:
         (2, lambda key: [split(left=key, right=key)]),
         (6, lambda key: [fill, each(split(left=key, right=key))]),
         (6, lambda key: [fill, each(split(left=key, right=key), parallel=2)]),
-        (9, lambda key: [fill, each(nested(fill, ForEachProcessor("items", key, as_="n", parallel=2, context=Box)))]),
+        (9, lambda key: [fill, each(inner(fill, ForEachProcessor("items", key, as_="n", parallel=2, context=Box)))]),
         (4, lambda key: [split(left=split(left=key, right=key), right=split(left=key, right=key))]),
     ],
 )
@@ -213,7 +198,7 @@ def test_keys_are_distinct_in_loops() -> None:
         if context.n < 3:
             raise BrokenError("back")
 
-    nested(key, activity(fail_twice, on_error=GoTo("keys"))).do_activities()
+    inner(key, activity(fail_twice, on_error=GoTo("keys"))).do_activities()
     assert len(key.seen) == len(set(key.seen)) == 4 + 3
 
 
@@ -244,7 +229,7 @@ def test_step_belongs_to_the_step_under_way(wire: Wire) -> None:
     def keep(context: Box) -> None:
         kept.append(context.step)
 
-    wire(keep, add, nested(keep, name="inner"), keep).do_activities()
+    wire(keep, add, inner(keep, name="inner"), keep).do_activities()
     assert [step.activity for step in kept] == ["keep", "inner/keep", "keep"]
     assert len({step.idempotency_key for step in kept}) == 3
 
@@ -298,138 +283,3 @@ def test_the_failure_is_seen_by_the_handlers_only(wire: Wire) -> None:
 
     wire(activity(flaky, on_error=Asking(ask)), lambda context: seen.append(context.step.failure)).do_activities()
     assert seen == [None, ("BrokenError", "not yet", False), None, ("BrokenError", "not yet", False), None, None]
-
-
-# Time limits.
-
-
-def test_without_a_limit_there_is_no_deadline(wire: Wire) -> None:
-    """`remaining()` is None, and the step is never cancelled."""
-    seen: list[object] = []
-    wire(lambda context: seen.append((context.step.remaining(), context.step.cancelled))).do_activities()
-    assert seen == [(None, False)]
-
-
-def test_a_limit_is_seen_as_remaining_time(wire: Wire) -> None:
-    """A synchronous activity looks at the time that is left, and ends by itself."""
-
-    def patient(context: Box) -> None:
-        assert 0 < (context.step.remaining() or 0) <= 0.02
-        while not context.step.cancelled:
-            time.sleep(0.002)
-        assert context.step.remaining() == 0
-
-    assert wire(activity(patient, time_limit=0.02)).do_activities().outcome.name == "COMPLETED"
-
-
-def test_a_limit_cancels_an_awaitable(wire: Wire) -> None:
-    """The coroutine is cancelled, and the attempt fails with a TimeoutError that says how long it was."""
-    cancelled = threading.Event()
-
-    async def endless(context: Box) -> None:
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            cancelled.set()
-            raise
-
-    began = time.monotonic()
-    run = wire(activity(endless, time_limit=0.05)).launch()
-    assert time.monotonic() - began < 5
-    assert isinstance(run.error, TimeoutError)
-    assert "not done within 0.0" in str(run.error)
-    assert cancelled.wait(5)
-
-
-def test_a_timeout_of_its_own_is_left_alone(wire: Wire) -> None:
-    """A TimeoutError that the activity raises before its limit keeps its words."""
-
-    async def slow_socket(context: Box) -> None:
-        raise TimeoutError("the socket")
-
-    assert str(wire(activity(slow_socket, time_limit=5)).launch().error) == "the socket"
-
-
-def test_each_attempt_has_the_whole_limit(wire: Wire) -> None:
-    """A limit is for an attempt: a retry begins with all of it."""
-    seen: list[float] = []
-
-    def slow(context: Box) -> None:
-        seen.append(context.step.remaining() or 0)
-        time.sleep(0.03)
-        if context.step.attempt < 3:
-            raise BrokenError("again")
-
-    wire(activity(slow, time_limit=60, on_error=RetryingErrorHandler(3))).do_activities()
-    assert all(59.9 < one <= 60 for one in seen)
-    assert len(seen) == 3
-
-
-def test_each_item_has_the_whole_limit(wire: Wire) -> None:
-    """The limit of a step in the body of a for-each begins anew with each item, and when a composite is tried again."""
-    seen: list[float] = []
-
-    def slow(context: Box) -> None:
-        seen.append(context.step.remaining() or 0)
-        time.sleep(0.03)
-
-    body = [activity(slow, time_limit=60)]
-    wire(fill, each(body), each(body, parallel=2), each(nested(*body))).do_activities()
-    flaky = nested(*body, lambda context: fail_twice(context) if context.n < 2 else None)
-    wire(activity(flaky, on_error=RetryingErrorHandler(3))).do_activities()
-    assert all(59.99 < one <= 60 for one in seen)
-    assert len(seen) == 9 + 3
-
-
-@pytest.mark.parametrize(
-    "composite",
-    [
-        nested,
-        lambda step: nested(nested(activity(step, time_limit=60))),
-        lambda step: split(left=step),
-        lambda step: split(left=[nested(step)]),
-        lambda step: nested(fill, each(step)),
-        lambda step: nested(fill, each([step], parallel=3)),
-    ],
-)
-def test_a_limit_of_a_composite_holds_inside(wire: Wire, composite: Any) -> None:
-    """What is inside sees the time that is left of the whole, however deep, and awaitables are cancelled by it."""
-    seen: list[float] = []
-
-    async def endless(context: Box) -> None:
-        seen.append(context.step.remaining() or 0)
-        await asyncio.sleep(60)
-
-    def caused(error: BaseException | None) -> BaseException | None:
-        return caused(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
-
-    began = time.monotonic()
-    run = wire(activity(composite(endless), time_limit=0.05)).launch()
-    assert time.monotonic() - began < 5
-    assert isinstance(caused(run.error), TimeoutError)
-    assert seen
-    assert all(0 <= one <= 0.05 for one in seen)
-
-
-def test_the_narrowest_limit_counts(wire: Wire) -> None:
-    """The limit of a step does not outlast that of what it stands in, nor the other way."""
-    seen: list[float] = []
-
-    def look(context: Box) -> None:
-        seen.append(context.step.remaining() or 0)
-
-    wire(
-        activity(nested(activity(look, time_limit=5), look), time_limit=60),
-        activity(nested(activity(look, time_limit=60), look), time_limit=5),
-    ).do_activities()
-    assert [round(one) for one in seen] == [5, 60, 5, 5]
-
-
-def test_a_handled_timeout_goes_on(wire: Wire) -> None:
-    """A time limit is a failure like others: handlers decide."""
-
-    async def endless(context: Box) -> None:
-        await asyncio.sleep(60)
-
-    run = wire(activity(endless, time_limit=0.02, on_error=CONTINUE), add).do_activities()
-    assert [(step.activity, step.outcome.name) for step in run.steps] == [("endless", "HANDLED"), ("add", "DONE")]
