@@ -5,18 +5,18 @@ from __future__ import annotations
 import importlib
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from iocflow.cli.command import Session, UsageError
-from iocflow.container import App, Secrets, load
-from iocflow.processor import Processor
+from iocflow.container import App, Secrets, blueprint
 from iocflow.wiring import did_you_mean
 
-__all__ = ["File", "applications", "is_module", "open_app", "processor_of", "require_file"]
+__all__ = ["File", "applications", "is_module", "open_app", "require_file"]
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="A container file, or MODULE:APP for an App built in Python.")
@@ -51,33 +51,36 @@ def applications(module: ModuleType) -> dict[str, App]:
     return {name: value for name, value in vars(module).items() if isinstance(value, App)}
 
 
-def open_app(session: Session, file: str) -> App:
-    """Return the application of `file`, built; the caller closes it. From now on its secrets are masked.
+def open_app(session: Session, file: str, *, processor: str | None = None, drawn: bool = False) -> App:
+    """Return the application of `file`; the caller closes it. From now on its secrets are masked.
+
+    Args:
+        session: What the command works with.
+        file: What FILE is on the command line.
+        processor: The id of a processor that the command needs.
+        drawn: Whether it is looked at only: nothing that a container file names is constructed then.
 
     Raises:
-        UsageError: There is no such file, module or application.
+        UsageError: There is no such file, module, application or processor; nothing was constructed.
         ConfigurationError: The file has mistakes; nothing was constructed.
     """
     if is_module(file):
         app = _imported(session, file)
         session.mask(app.secrets.mask)
-    else:
-        require_file(file)
-        secrets = Secrets()
-        session.mask(secrets.mask)  # before anything is built, as a constructor may log what it was given
-        app = load(file, profiles=session.profiles, values=session.values, secrets=secrets)
-    return app
+        _require_processor(file, processor, app.processors)
+        return app
+    require_file(file)
+    secrets = Secrets()
+    session.mask(secrets.mask)  # before anything is built, as a constructor may log what it was given
+    found = blueprint(file, profiles=session.profiles, values=session.values, secrets=secrets)
+    _require_processor(file, processor, found.processor_ids)
+    return found.draft() if drawn else found.build()
 
 
-def processor_of(app: App, file: str, id: str) -> Processor[Any]:
-    """Return the processor of that id.
-
-    Raises:
-        UsageError: There is none; with the one that was probably meant.
-    """
-    if id not in app.processors:
-        raise UsageError(f"{file} has no processor {id}; {did_you_mean(id, app.processors)}")
-    return app.processor(id)
+def _require_processor(file: str, id: str | None, known: Iterable[str]) -> None:
+    """Refuse a processor that is not there, and tell which one was probably meant."""
+    if id is not None and id not in known:
+        raise UsageError(f"{file} has no processor {id}; {did_you_mean(id, known)}")
 
 
 def _imported(session: Session, file: str) -> App:

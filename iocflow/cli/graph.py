@@ -9,9 +9,9 @@ import typer
 
 from iocflow.cli.command import Session, command
 from iocflow.cli.completion import processor_ids
-from iocflow.cli.files import File, open_app, processor_of
+from iocflow.cli.files import File, open_app
 from iocflow.cli.mermaid import mermaid
-from iocflow.cli.outline import outline
+from iocflow.cli.outline import outline, plan_of
 from iocflow.launch import ExitCode
 
 __all__ = ["Form", "graph"]
@@ -38,10 +38,11 @@ def graph(
 ) -> ExitCode:
     """Draw processors: what follows what, where results lead, who is asked when something fails.
 
-    Mermaid is shown by many editors, forges and wikis as a picture; text suits a terminal.
+    Mermaid is shown by many editors, forges and wikis as a picture; text suits a terminal. Nothing that a container
+    file names is constructed for it.
     """
-    with open_app(session, file) as app:
-        chosen = app.processors.values() if processor is None else [processor_of(app, file, processor)]
-        plans = [each.plan for each in chosen]
-    session.terminal.write(mermaid(plans) if form is Form.MERMAID else "\n\n".join(map(outline, plans)))
+    with session.terminal.reserved(), open_app(session, file, processor=processor, drawn=True) as app:
+        chosen = app.processors.values() if processor is None else [app.processor(processor)]
+        plans = list(map(plan_of, chosen))
+        session.terminal.write(mermaid(plans) if form is Form.MERMAID else "\n\n".join(map(outline, plans)))
     return ExitCode.OK

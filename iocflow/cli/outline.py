@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+from iocflow.activity import kebab_case
+from iocflow.error_handling import HandlesErrors, OnError, RetryingErrorHandler
 from iocflow.plan import Plan, ProcessorPlan, StepPlan
+from iocflow.processor import Compiler, Processor
 
-__all__ = ["label", "outline", "title"]
+__all__ = ["label", "outline", "plan_of", "title"]
+
+
+def plan_of(processor: Processor[Any]) -> Plan:
+    """Return the plan of a processor in which handlers are not told apart but described, for a drawing."""
+    return _Describing(processor).plan
+
+
+class _Describing(Compiler):
+    """Puts into the plan what handlers do: to an engine two `continue` are two handlers, to a person they are one."""
+
+    def handlers(self, handlers: Iterable[HandlesErrors]) -> list[str]:
+        """Return the handlers in a few words each."""
+        return list(map(_described, handlers))
+
+
+def _described(handler: HandlesErrors) -> str:
+    if isinstance(handler, OnError):
+        errors = ", ".join(name.rpartition(".")[2] for name in handler.types)
+        return f"{errors} -> {_described(handler.then)}"
+    if isinstance(handler, RetryingErrorHandler):
+        return f"{handler.attempts} attempt{'' if handler.attempts == 1 else 's'}"
+    return str(getattr(handler, "name", kebab_case(type(handler).__name__)))
 
 
 def outline(plan: Plan) -> str:

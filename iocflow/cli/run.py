@@ -10,7 +10,7 @@ import typer
 
 from iocflow.cli.command import Session, command
 from iocflow.cli.completion import processor_ids
-from iocflow.cli.files import File, open_app, processor_of
+from iocflow.cli.files import File, open_app
 from iocflow.cli.seeds import read_seed
 from iocflow.cli.terminal import described, table
 from iocflow.launch import ExitCode, Launch
@@ -42,8 +42,9 @@ def run(
     The exit status is 0 when the run ended COMPLETED or STOPPED, and 1 when it FAILED.
     """
     seed_data = read_seed(seed)
-    with session.terminal.reserved() if as_json else nullcontext(), open_app(session, file) as app:
-        done = Launch(processor_of(app, file, processor), "command line", seed_data).perform()
+    reserved = session.terminal.reserved() if as_json else nullcontext()
+    with reserved, open_app(session, file, processor=processor) as app:
+        done = Launch(app.processor(processor), "command line", seed_data).perform()
         if as_json:
             session.terminal.write_json(as_data(done))
         else:

@@ -29,15 +29,22 @@ def schedule(
 ) -> ExitCode:
     """List the next firings of the file's timers, each in its own time zone.
 
-    An interval is counted from now, as it would be if the daemon started now. Event sources have no firings.
+    An interval is counted from now, as it would be if the daemon started now. Event sources have no firings. Nothing
+    that a container file names is constructed for it.
     """
     now = datetime.now(UTC)
-    with open_app(session, file) as app:
+    with session.terminal.reserved(), open_app(session, file, drawn=True) as app:
         launchers = cast(tuple[Launcher, ...], app.section("launchers") or ())
         found = [(each, next_firings(each, number, now)) for each in launchers]
-    if as_json:
-        session.terminal.write_json({each.name: _as_data(each, times) for each, times in found})
-        return ExitCode.OK
+        if as_json:
+            session.terminal.write_json({each.name: _as_data(each, times) for each, times in found})
+        else:
+            _show(session, file, found, now)
+    return ExitCode.OK
+
+
+def _show(session: Session, file: str, found: list[tuple[Launcher, list[datetime]]], now: datetime) -> None:
+    """Print the firings of each timer, soonest first."""
     if not any(times for _, times in found):
         session.terminal.write(f"{file}: no timer will fire")
     for each, times in found:
@@ -45,7 +52,6 @@ def schedule(
             session.terminal.write(f"{each.name}: {each.trigger} -> {each.processor.name}")
             for line in table([(time.isoformat(" ", "seconds"), _until(time, now)) for time in times]):
                 session.terminal.write(line)
-    return ExitCode.OK
 
 
 def _as_data(launcher: Launcher, times: list[datetime]) -> dict[str, object]:

@@ -7,11 +7,12 @@ document (with `inspecting`, which asks the user's classes what they take), `bui
 
 from iocflow.container.app import App
 from iocflow.container.failures import BuildError, ClosedError, CloseError, UnknownIdError, WrongTypeError
-from iocflow.container.loading import Checked, check, load
+from iocflow.container.loading import Blueprint, Checked, blueprint, check, load
 from iocflow.container.secrets import Secrets
 
 __all__ = [
     "App",
+    "Blueprint",
     "BuildError",
     "Checked",
     "CloseError",
@@ -19,6 +20,7 @@ __all__ = [
     "Secrets",
     "UnknownIdError",
     "WrongTypeError",
+    "blueprint",
     "check",
     "load",
 ]

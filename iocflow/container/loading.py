@@ -1,4 +1,4 @@
-"""The two entrances: `load` and `check` read and check a file in the same way; only `load` builds it."""
+"""The entrances: each reads and checks a file in the same way; only `load` builds it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from iocflow.container.app import App, Origin
-from iocflow.container.building import Registry
+from iocflow.container.app import App, Objects, Origin
+from iocflow.container.building import Draft, Registry
 from iocflow.container.checking import Examined, examine
 from iocflow.container.checking.summary import summary_of
 from iocflow.container.failures import BuildError
@@ -17,7 +17,7 @@ from iocflow.container.rendering import in_order, render
 from iocflow.container.secrets import Secrets
 from iocflow.wiring import ConfigurationError, Mistake, Place
 
-__all__ = ["Checked", "check", "load"]
+__all__ = ["Blueprint", "Checked", "blueprint", "check", "load"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,58 @@ class Checked:
         return _rendered(self.document, self.mistakes, colour=colour)
 
 
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """A file that passed all checks; nothing is constructed yet.
+
+    Attributes:
+        warnings: What the checks found that is probably not meant.
+    """
+
+    examined: Examined
+    warnings: tuple[Mistake, ...]
+
+    @property
+    def processor_ids(self) -> tuple[str, ...]:
+        """The ids of the processors, in the order of the file."""
+        return tuple(self.examined.bench.described)
+
+    def build(self) -> App:
+        """Return the application, built.
+
+        Raises:
+            BuildError: A constructor, factory or `init` raised; what was built before is closed again.
+        """
+        bench = self.examined.bench
+        registry = Registry(bench.defined, bench.described, self.examined.graph, bench.hooks, self._refusal)
+        registry.build(bench.overrides)
+        app = self._app(registry)
+        for key in self.examined.builders:
+            try:
+                app.section(key)
+            except Exception as error:
+                raise registry.failed(key, bench.document.sections[key].place, error) from error
+        return app
+
+    def draft(self) -> App:
+        """Return the application over stand-ins: its processors have plans, its launchers timings, and none can run.
+
+        Nothing of the user's is constructed, so that it can be looked at wherever the file is.
+        """
+        bench = self.examined.bench
+        return self._app(Draft(bench.defined, bench.described, self.examined.graph))
+
+    def _app(self, objects: Objects) -> App:
+        document = self.examined.bench.document
+        origin = Origin(document.path, self.warnings, document.secrets)
+        return App.wired(objects, origin, self.examined.builders)
+
+    def _refusal(self, place: Place, text: str) -> BuildError:
+        document = self.examined.bench.document
+        mistake = Mistake(place, document.secrets.mask(text))
+        return BuildError([mistake], _rendered(document, [mistake]))
+
+
 def load(
     path: str | os.PathLike[str],
     *,
@@ -72,12 +124,29 @@ def load(
         ConfigurationError: The file has mistakes; all are told, and nothing was constructed.
         BuildError: A constructor, factory or `init` raised; what was built before is closed again.
     """
+    return blueprint(path, profiles=profiles, values=values, allow=allow, override=override, secrets=secrets).build()
+
+
+def blueprint(
+    path: str | os.PathLike[str],
+    *,
+    profiles: Iterable[str] = (),
+    values: Mapping[str, Any] | None = None,
+    allow: Iterable[str] = (),
+    override: Mapping[str, object] | None = None,
+    secrets: Secrets | None = None,
+) -> Blueprint:
+    """Return what `load` would build, checked; the arguments are those of `load`.
+
+    Raises:
+        ConfigurationError: The file has mistakes; all are told.
+    """
     document = read_document(path, profiles=profiles, values=values, allow=allow, secrets=secrets)
     examined = examine(document, override or {})
     mistakes = _mistakes(document)
     if document.findings.failed:
         raise ConfigurationError(mistakes, _rendered(document, mistakes))
-    return _built(examined, mistakes)
+    return Blueprint(examined, mistakes)
 
 
 def check(
@@ -103,23 +172,3 @@ def _mistakes(document: Document) -> tuple[Mistake, ...]:
 def _rendered(document: Document, mistakes: Iterable[Mistake], *, colour: bool = False) -> str:
     """Return the mistakes as text; a line of a file that holds a secret's value is masked, too."""
     return document.secrets.mask(render(mistakes, document.sources, colour=colour))
-
-
-def _built(examined: Examined, warnings: tuple[Mistake, ...]) -> App:
-    bench = examined.bench
-    document = bench.document
-
-    def refusal(place: Place, text: str) -> BuildError:
-        mistake = Mistake(place, document.secrets.mask(text))
-        return BuildError([mistake], _rendered(document, [mistake]))
-
-    registry = Registry(bench.defined, bench.described, examined.graph, bench.hooks, refusal)
-    registry.build(bench.overrides)
-    origin = Origin(document.path, warnings, document.secrets)
-    app = App.wired(registry, origin, examined.builders)
-    for key in examined.builders:
-        try:
-            app.section(key)
-        except Exception as error:
-            raise registry.failed(key, document.sections[key].place, error) from error
-    return app

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from iocflow.activity import Activity, BoundActivity, FunctionActivity, activity
 from iocflow.async_runner import AsyncRunner
-from iocflow.container.building.builder import Builder
 from iocflow.container.checking.description import (
     Bean,
     Block,
@@ -34,12 +33,19 @@ from iocflow.sequence import SequenceProcessor
 __all__ = ["Assembler"]
 
 
+class Values(Protocol):
+    """Where the objects come from."""
+
+    def value(self, value: Value) -> Any:
+        """Return the object that a description means."""
+
+
 class Assembler:
     """Makes one processor of the file, with all the blocks inside."""
 
-    def __init__(self, builder: Builder, bean_of: Callable[[str], Bean | None], context: Any) -> None:
+    def __init__(self, values: Values, bean_of: Callable[[str], Bean | None], context: Any) -> None:
         """Take how beans are found, and what makes the contexts."""
-        self._builder = builder
+        self._values = values
         self._bean_of = bean_of
         self._context = context
         self._made: dict[Any, Any] = {}
@@ -123,8 +129,8 @@ class Assembler:
         if isinstance(value, Constant):
             return value.value
         if isinstance(value, Inner):
-            return self._once(value, lambda: self._builder.value(value))
-        return self._builder.value(value)
+            return self._once(value, lambda: self._values.value(value))
+        return self._values.value(value)
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what was made for `key`, made at the first call."""

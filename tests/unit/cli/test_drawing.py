@@ -9,7 +9,7 @@ import pytest
 
 from iocflow.activity import activity
 from iocflow.cli.mermaid import mermaid, quoted
-from iocflow.cli.outline import outline
+from iocflow.cli.outline import outline, plan_of
 from iocflow.context import ProcessContext
 from iocflow.error_handling import CONTINUE, LoggingErrorHandler, OnError, RetryingErrorHandler
 from iocflow.exclusive_choice import ExclusiveChoiceProcessor
@@ -21,7 +21,7 @@ from iocflow.sequence import SequenceProcessor
 OUTLINE = """\
 everything: sequence
   1. fetch (at most 2 s)
-     on error: ConnectionError -> RetryingErrorHandler
+     on error: ConnectionError -> 3 attempts
   2. ask: parallel split
      on error: continue
      - crm: sequence
@@ -83,12 +83,12 @@ def everything() -> Processor[Any]:
 
 def test_outline_shows_everything(everything: Processor[Any]) -> None:
     """The outline names kinds, steps, branches, routes, handlers, limits and `finally`, indented as they are nested."""
-    assert outline(everything.plan) == OUTLINE
+    assert outline(plan_of(everything)) == OUTLINE
 
 
 def test_mermaid_connects_every_node(everything: Processor[Any]) -> None:
     """Every node is defined once, and all but the two ends and the handlers have an arrow in and an arrow out."""
-    lines = mermaid([everything.plan]).splitlines()
+    lines = mermaid([plan_of(everything)]).splitlines()
     assert lines[0] == "flowchart TD"
     defined = [found[1] for line in lines if (found := re.match(r"\s*(n\d+)[\[({]", line))]
     assert len(set(defined)) == len(defined)
@@ -105,7 +105,7 @@ def test_mermaid_connects_every_node(everything: Processor[Any]) -> None:
 
 def test_mermaid_draws_several_in_one(everything: Processor[Any]) -> None:
     """Several processors make one flowchart in which no id stands twice."""
-    text = mermaid([everything.plan, everything.plan])
+    text = mermaid([plan_of(everything), plan_of(everything)])
     assert text.count("flowchart") == 1
     ids = re.findall(r"^\s*(?:subgraph )?([nb]\d+)[\[({]", text, re.M)
     assert len(ids) == len(set(ids))
