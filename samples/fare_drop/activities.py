@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from lxml import etree
 
@@ -90,6 +92,11 @@ class SendMessage(ready_made.SendMail):
     def __init__(self, delegate: Sender, sender: str = "fares@example.com") -> None:
         """Take the collaborator that sends, and the address that the mail is from."""
         super().__init__(delegate, sender, text="text", html="message")
+
+    @classmethod
+    def check_arguments(cls, arguments: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+        """Yield what the ready-made activity would refuse: a sender that is no address."""
+        return ready_made.SendMail.check_arguments(arguments)
 
     def settled(self, context: FareDropContext, delivery: Delivery, *, again: bool) -> None:
         """Enter *sent*, *refused* or *uncertain*; who was put off stays *prepared*, with the server's reply."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from iocflow import PASS, Decision, ErrorHandler
+from iocflow.activities import DeliveryOutcome
 from samples.fare_drop.context import FareDropContext
 
 __all__ = ["AlertOps", "Pager"]
@@ -21,7 +22,7 @@ class Pager:
 
     def page(self, text: str) -> None:
         """Call the team."""
-        logger.warning("to the team %s: %s", self.team, text)
+        logger.warning("paging the team %s: %s", self.team, text)
 
 
 class AlertOps(ErrorHandler):
@@ -33,5 +34,7 @@ class AlertOps(ErrorHandler):
 
     def handle_error(self, context: FareDropContext, error: Exception) -> Decision:
         """Page the team and pass."""
-        self.to.page(f"the news of {context.seed_data.airline_name!r} did not reach everybody: {error}")
+        drop, sent = context.seed_data, [each for each in context.deliveries if each.outcome is DeliveryOutcome.SENT]
+        told = f"{len(sent)} of {len(context.recipients)} were notified"
+        self.to.page(f"{told} of the fare of {drop.airline_name} from {drop.origin} to {drop.destination}: {error}")
         return PASS

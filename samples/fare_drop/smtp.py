@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from iocflow import activities as ready_made
 from iocflow.activities import Delivery, DeliveryOutcome, Letter, MailError, Remaining
@@ -47,8 +50,13 @@ class SmtpSender(ready_made.SmtpSender):
         else:
             super().__init__(self.local.host, headers=headers)
         self._lock = threading.Lock()
-        self._notified: list[str] = []
-        self._count = 0
+        self._mails: Counter[str] = Counter()
+
+    @classmethod
+    def check_arguments(cls, arguments: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+        """Yield what the ready-made sender would refuse; to `local`, only the headers matter."""
+        used = arguments.keys() & {"headers"} if arguments.get("host") == "local" else arguments
+        return ready_made.SmtpSender.check_arguments({name: arguments[name] for name in used})
 
     def connect(self) -> None:
         """Start the server that `local` stands for."""
@@ -60,11 +68,19 @@ class SmtpSender(ready_made.SmtpSender):
         """Stop that server, and say who was notified and where the mail lies."""
         if self.local is not None:
             self.local.stop()
-        if self._count:
-            where = f"{self.server.host}:{self.server.port} took the mail"
-            where = where if self.local is None else f"the messages lie in {self.local.folder}"
-            more = [f"  … and {self._count - _LISTED} more"] if self._count > _LISTED else []
-            _say("\n".join([f"{self._count} notified; {where}:", *self._notified, *more]))
+        if self._mails:
+            _say("\n".join(self._told()))
+
+    def _told(self) -> Iterator[str]:
+        """Yield the lines that say who was notified, everybody once."""
+        mails = self._mails.total()
+        by = "" if mails == len(self._mails) else f" by {mails} mails"
+        where = f"{self.server.host}:{self.server.port} took the mail"
+        where = where if self.local is None else f"the messages lie in {self.local.folder}"
+        yield f"{len(self._mails)} notified{by}; {where}:"
+        yield from (f"  {person}" for person in itertools.islice(self._mails, _LISTED))
+        if len(self._mails) > _LISTED:
+            yield f"  … and {len(self._mails) - _LISTED} more"
 
     def send(self, letters: Sequence[Letter], *, remaining: Remaining) -> Iterator[Delivery]:
         """Send as the ready-made sender does, and remember who was sent their mail."""
@@ -73,9 +89,7 @@ class SmtpSender(ready_made.SmtpSender):
         for letter, delivery in zip(letters, super().send(letters, remaining=remaining), strict=False):
             if delivery.outcome is DeliveryOutcome.SENT:
                 with self._lock:
-                    self._count += 1
-                    if self._count <= _LISTED:
-                        self._notified.append(f"  {letter.message['To'].addresses[0]}")
+                    self._mails[str(letter.message["To"].addresses[0])] += 1
             yield delivery
 
 

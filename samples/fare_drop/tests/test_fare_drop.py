@@ -111,7 +111,7 @@ def test_a_server_that_never_answers(load: Load, caplog: pytest.LogCaptureFixtur
     run = load(FakeSender(failures=99))["fare-drop"].do_activities(SEED)
     assert (run.outcome, run.steps[-1].attempts) == (Outcome.FAILED, 5)
     assert isinstance(run.error, ConnectionError)
-    assert "to the team fares" in caplog.text
+    assert "paging the team fares: 0 of 32 were notified of the fare of X-Jet from BWI to LGA: " in caplog.text
 
 
 def test_polling(load: Load, database: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from iocflow.activities import Draft, LibraryMissingError, MailError, Recipient, SmtpSender
+from samples.fare_drop import SendMessage
 from samples.fare_drop import SmtpSender as SampleSender
 from samples.fare_drop.local_mail import LocalMail
 from samples.fare_drop.people import subscribers
@@ -62,6 +63,26 @@ def test_local_must_be_started(tmp_path: Path) -> None:
     sender = SampleSender("local", folder=str(tmp_path))
     with pytest.raises(MailError, match="the local server is not started"):
         list(sender.send([DRAFT.letter_to(Recipient("a@example.com"), "run")], remaining=forever))
+
+
+def test_everybody_is_told_of_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A daemon mails many times to the same people: the summary names each of them once, and how many mails that was."""
+    sender = SampleSender("local", folder=str(tmp_path))
+    sender.connect()
+    for run in ("first", "second"):
+        assert len(list(sender.send([DRAFT.letter_to(Recipient("a@example.com", "Ann"), run)], remaining=forever))) == 1
+    list(sender.send([DRAFT.letter_to(Recipient("b@example.com"), "first")], remaining=forever))
+    sender.disconnect()
+    told = f'2 notified by 3 mails; the messages lie in {tmp_path}:\n  "Ann" <a@example.com>\n  b@example.com\n'
+    assert capsys.readouterr().out.replace("  Ann ", '  "Ann" ') == told
+
+
+def test_what_the_sample_would_refuse_is_known_while_its_file_is_checked() -> None:
+    """The settings of a server are checked unless it is the local one, and so is the sender's address."""
+    settings = {"host": "local", "port": 99999, "headers": {"To": "x"}}
+    assert [name for name, _ in SampleSender.check_arguments(settings)] == ["headers"]
+    assert [name for name, _ in SampleSender.check_arguments({**settings, "host": "h"})] == ["port", "headers"]
+    assert [name for name, _ in SendMessage.check_arguments({"sender": "nobody"})] == ["sender"]
 
 
 def test_everybody_can_be_mailed_to() -> None:
