@@ -66,15 +66,15 @@ def test_local_must_be_started(tmp_path: Path) -> None:
 
 
 def test_everybody_is_told_of_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A daemon mails many times to the same people: the summary names each of them once, and how many mails that was."""
+    """A daemon mails to the same people again: the summary names each of them once, and the number of mails."""
     sender = SampleSender("local", folder=str(tmp_path))
     sender.connect()
     for run in ("first", "second"):
         assert len(list(sender.send([DRAFT.letter_to(Recipient("a@example.com", "Ann"), run)], remaining=forever))) == 1
     list(sender.send([DRAFT.letter_to(Recipient("b@example.com"), "first")], remaining=forever))
     sender.disconnect()
-    told = f'2 notified by 3 mails; the messages lie in {tmp_path}:\n  "Ann" <a@example.com>\n  b@example.com\n'
-    assert capsys.readouterr().out.replace("  Ann ", '  "Ann" ') == told
+    told = f"2 notified by 3 mails; the messages lie in {tmp_path}:\n  Ann <a@example.com>\n  b@example.com\n"
+    assert capsys.readouterr().out == told
 
 
 def test_what_the_sample_would_refuse_is_known_while_its_file_is_checked() -> None:
