@@ -17,6 +17,7 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from iocflow.cli.logs import LogFormat, LogLevel, Masked, logging_to_stderr
+from iocflow.cli.signals import Terminated, terminable
 from iocflow.cli.terminal import OutputClosedError, Terminal, described
 from iocflow.errors import IocflowError
 from iocflow.launch import ExitCode
@@ -27,6 +28,8 @@ __all__ = ["Common", "Session", "UsageError", "command"]
 
 INTERRUPTED = 130
 """What a shell expects of a process that Ctrl-C ended: 128 + SIGINT."""
+TERMINATED = 143
+"""The same for SIGTERM: 128 + 15."""
 OUTPUT_CLOSED = 141
 """What a shell expects of a process whose reader went away: 128 + SIGPIPE."""
 HELP = {"help_option_names": ["--help", "-h"]}
@@ -143,7 +146,9 @@ def _with_common_options(function: Callable[..., ExitCode], level: LogLevel) -> 
         shown = options.log_level or level
         with logging_to_stderr(options.log_format, shown, traceback=options.traceback) as formatter:
             session = Session(options, terminal, formatter)
-            raise typer.Exit(_guarded(session, functools.partial(function, session, **given)))
+            with terminable():
+                status = _guarded(session, functools.partial(function, session, **given))
+        raise typer.Exit(status)
 
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     parameters = [
@@ -168,9 +173,10 @@ def _guarded(session: Session, work: Callable[[], ExitCode]) -> int:
         session.complain(str(error))
         return ExitCode.USAGE
     except OutputClosedError:
-        # The interpreter flushes standard output once more when it ends, and would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OUTPUT_CLOSED
+    except Terminated:
+        session.complain("terminated")
+        return TERMINATED
     except KeyboardInterrupt:
         session.complain("interrupted")
         return INTERRUPTED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -11,6 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from iocflow.launch.leaving import within
 from iocflow.launch.snapshot import LauncherSnapshot, LauncherState, Snapshot
 from iocflow.launch.texts import printable
 
@@ -44,9 +44,7 @@ class LiveView:
 
     def close(self) -> None:
         """Leave the last state on the screen and stop drawing; gives up after a moment."""
-        closing = threading.Thread(target=self._live.stop, name="iocflow-live", daemon=True)
-        closing.start()
-        closing.join(ERASE_SECONDS)
+        within(ERASE_SECONDS, self._live.stop)
 
 
 def drawn(now: Snapshot, mask: Callable[[str], str]) -> Group:

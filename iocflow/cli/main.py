@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import io
-import sys
 from typing import Annotated, Any, NoReturn, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
+
+from iocflow.cli.streams import settle_streams
 
 __all__ = ["COMMANDS", "build", "main"]
 
@@ -84,8 +84,6 @@ def _options(
 
 def main() -> NoReturn:
     """Run the command line; called by the installed script and by `python -m iocflow.cli`."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show must not end a run
+    settle_streams()
     build().main(prog_name="iocflow")
     raise SystemExit(0)

@@ -74,6 +74,8 @@ class Terminal:
             stream.write(line + "\n")
             stream.flush()
         except BrokenPipeError as error:
+            # Whoever flushes the stream once more, at the latest the interpreter at its end, would complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             raise OutputClosedError("standard output was closed") from error
 
     def _masked(self, data: object) -> object:

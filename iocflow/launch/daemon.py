@@ -89,7 +89,7 @@ class Daemon:
         self._settings = settings or _settings_of(app)
         self._launchers = _launchers_of(app)
         self._orders: queue.SimpleQueue[_Stop | None] = queue.SimpleQueue()
-        self._signals = Signals(lambda name: self._orders.put(_Stop(name)), leave)
+        self._signals = Signals(lambda name: self._orders.put(_Stop(name)), self._tell_forced, leave)
         self._counters = {launcher.name: Counters() for launcher in self._launchers}
         self._host = DaemonHost(
             self._clock,
@@ -133,7 +133,8 @@ class Daemon:
         try:
             code = self._run()
             if self._host.pool.wait_idle(0):
-                self._signals.leave_after(max(self._deadline - self._clock.monotonic(), 1.0))
+                left = max(self._deadline - self._clock.monotonic(), 1.0)
+                self._signals.leave_after(left, "the beans were not closed within the grace time")
                 self._app.close()
         except Exception:
             logger.exception("the daemon failed")
@@ -225,8 +226,7 @@ class Daemon:
         overdue = [held for held in map(self._in_hand, self._host.pool.in_hand()) if held.overdue]
         for held in overdue:
             if (held.launcher, held.run_id) not in self._reported:
-                fields = {"launcher": held.launcher, "run_id": held.run_id, "message_id": held.message_id}
-                logger.warning("overdue: %s", _described(held), extra=fields)
+                logger.warning("overdue: %s", _described(held), extra=_fields(held))
         self._reported = {(held.launcher, held.run_id) for held in overdue}
 
     def _finish(self, order: _Stop) -> ExitCode:
@@ -250,10 +250,18 @@ class Daemon:
         if all(finished) and idle:
             logger.info("stopped: everything in hand was finished")
             return order.code
-        for progress in self._host.pool.in_hand():
-            logger.error("still in hand: %s", _described(self._in_hand(progress)))
+        self._tell_in_hand()
         logger.error("the grace time is over and not everything in hand is finished")
         return order.code or ExitCode.FORCED
+
+    def _tell_in_hand(self) -> None:
+        for held in map(self._in_hand, self._host.pool.in_hand()):
+            logger.error("still in hand: %s", _described(held), extra=_fields(held))
+
+    def _tell_forced(self, why: str) -> None:
+        """Log that the process ends at once; called in a thread of its own, which may be left behind."""
+        logger.error("forced to stop: %s", why)
+        self._tell_in_hand()
 
     def _troubles(self) -> Iterator[str]:
         now = self._clock.monotonic()
@@ -316,6 +324,15 @@ def _limits_of(launchers: Iterable[Launcher]) -> dict[str, int]:
     """Return the `concurrency` of the processors that have one, by name."""
     found = {one.processor.name: getattr(one.processor, "concurrency", None) for one in launchers}
     return {name: limit for name, limit in found.items() if limit is not None}
+
+
+def _fields(held: InHand) -> dict[str, str]:
+    return {
+        "launcher": held.launcher,
+        "processor": held.processor,
+        "run_id": held.run_id,
+        "message_id": held.message_id,
+    }
 
 
 def _described(held: InHand) -> str:

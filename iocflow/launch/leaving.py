@@ -10,31 +10,43 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
 from iocflow.launch.exit_codes import ExitCode
 
-__all__ = ["Signals", "leave_process"]
+__all__ = ["Signals", "leave_process", "within"]
 
-FLUSH_SECONDS = 1.0
-"""How long flushing may take before the process ends without it; a reader that stopped reading blocks it for ever."""
+LAST_SECONDS = 1.0
+"""How long logging and flushing may each take before the process ends without them: a reader that stopped reading
+blocks them for ever."""
 
 HEEDED = (signal.SIGTERM, signal.SIGINT)
 
 
 def leave_process(code: int) -> NoReturn:
     """Flush logs and output, for one second at most, and end the process whatever its threads do."""
-    flushing = threading.Thread(target=_flush, name="iocflow-flush", daemon=True)
-    flushing.start()
-    flushing.join(FLUSH_SECONDS)
+    within(LAST_SECONDS, _flush)
     os._exit(code)
+
+
+def within(seconds: float, call: Callable[[], object]) -> None:
+    """Wait for `call`, in a thread of its own, but no longer than that; it goes on if it takes longer."""
+    calling = threading.Thread(target=call, name="iocflow-last", daemon=True)
+    calling.start()
+    calling.join(seconds)
 
 
 def _flush() -> None:
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+        # None: the process was started without it. What cannot be written any more, because it is closed or its reader
+        # has gone, can be told to nobody either.
+        with suppress(OSError, ValueError):
+            if stream is not None:
+                stream.flush()
 
 
 class Signals:
@@ -44,12 +56,21 @@ class Signals:
     into a `SimpleQueue`, which is safe there, and a thread of its own does what may block.
     """
 
-    def __init__(self, first: Callable[[str], None], leave: Callable[[int], NoReturn]) -> None:
-        """Call `first` with the first signal's name, in its handler; call `leave` at the second."""
+    def __init__(
+        self, first: Callable[[str], None], forced: Callable[[str], None], leave: Callable[[int], NoReturn]
+    ) -> None:
+        """Take what is called.
+
+        Args:
+            first: Gets the first signal's name, in its handler.
+            forced: Gets the reason why the process ends at once, to log it; it has a second for that.
+            leave: Ends the process.
+        """
         self._first = first
+        self._forced = forced
         self._leave = leave
         self._heard = 0
-        self._orders: queue.SimpleQueue[float] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[tuple[float, str]] = queue.SimpleQueue()
         self._before: dict[signal.Signals, Any] = {}
 
     def install(self) -> None:
@@ -66,23 +87,24 @@ class Signals:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         self._before = {}
 
-    def leave_after(self, seconds: float) -> None:
+    def leave_after(self, seconds: float, why: str) -> None:
         """End the process as forced in that many seconds, unless it has ended by then."""
-        self._orders.put(seconds)
+        self._orders.put((seconds, why))
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         self._heard += 1
+        name = signal.Signals(number).name
         if self._heard == 1:
-            self._first(signal.Signals(number).name)
+            self._first(name)
         else:
-            self._orders.put(0.0)
+            self._orders.put((0.0, f"another signal came, {name}"))
 
     def _watch(self) -> None:
-        due: float | None = None
-        while True:
-            try:
-                asked = time.monotonic() + self._orders.get(timeout=due and max(due - time.monotonic(), 0.0))
-                due = min(asked, due or asked)
-            except queue.Empty:
-                self._leave(ExitCode.FORCED)
-                return
+        seconds, why = self._orders.get()
+        due = time.monotonic() + seconds
+        with suppress(queue.Empty):  # that is when the earliest order is due
+            while True:
+                seconds, other = self._orders.get(timeout=max(due - time.monotonic(), 0.0))
+                due, why = min((due, why), (time.monotonic() + seconds, other))
+        within(LAST_SECONDS, partial(self._forced, why))
+        self._leave(ExitCode.FORCED)

@@ -14,6 +14,15 @@ from typing import Any
 import pytest
 
 IOCFLOW = str(Path(sys.executable).with_name("iocflow"))
+CLOSING = """
+
+class Waiting(Activity[Shop]):
+    def execute(self, context: Shop) -> None:
+        wait(context)
+
+    def close(self) -> None:
+        print("closed", file=sys.stderr, flush=True)
+"""
 
 
 def on_a_terminal(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> str:
@@ -38,8 +47,15 @@ def on_a_terminal(folder: Path, *arguments: str, env: dict[str, str] | None = No
     return written.decode()
 
 
-def test_ctrl_c_leaves_with_130(shop: Path) -> None:
-    """Ctrl-C in the middle of a run says so and leaves with 130, without a traceback."""
+@pytest.mark.parametrize(
+    ("number", "status", "says"),
+    [(signal.SIGINT, 130, "iocflow: interrupted"), (signal.SIGTERM, 143, "iocflow: terminated")],
+)
+def test_a_signal_ends_a_run_in_good_order(shop: Path, number: signal.Signals, status: int, says: str) -> None:
+    """Ctrl-C and SIGTERM in a run close the beans, say so and leave with what shells expect, without a traceback."""
+    extend(shop, CLOSING)
+    text = shop.read_text(encoding="utf-8").replace("wait: {call: .wait}", "wait: {class: .Waiting, close: close}")
+    shop.write_text(text, encoding="utf-8")
     process = subprocess.Popen(
         [IOCFLOW, "run", "shop.yaml", "waiting"],
         cwd=shop.parent,
@@ -50,14 +66,90 @@ def test_ctrl_c_leaves_with_130(shop: Path) -> None:
     assert process.stderr is not None
     while "waiting" not in process.stderr.readline():
         assert process.poll() is None
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "iocflow: interrupted" in errors
+    assert process.returncode == status
+    assert "closed" in errors
+    assert says in errors
     assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize("command", ["graph shop.yaml", "schema", "run shop.yaml stopping", "--help"])
+CLOSED = ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"]
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("check shop.yaml", 0),
+        ("check shop.yaml --json", 0),
+        ("run shop.yaml greeting --seed '{\"id\": 1}'", 0),
+        ("run shop.yaml stopping --json", 0),
+        ("run shop.yaml failing", 1),
+        ("run shop.yaml gone", 2),
+        ("graph shop.yaml", 0),
+        ("--help", 0),
+        ("--version", 0),
+    ],
+)
+def test_closed_streams_are_no_error(shop: Path, command: str, status: int, closed: str) -> None:
+    """A command whose standard streams were closed, as by some cron, does its work and leaves as ever."""
+    done = shell(shop, f"{IOCFLOW} {command} {closed}")
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "NoneType" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+def test_nothing_else_gets_the_number_of_a_closed_stream(shop: Path, closed: str) -> None:
+    """What is printed never ends up in a file that happened to be opened under a standard stream's number."""
+    opening = "\n\nopened = open('opened.txt', 'w')\n"
+    extend(shop, opening)
+    done = shell(shop, f"{IOCFLOW} run shop.yaml greeting --seed '{{\"id\": 1}}' {closed}")
+    assert done.returncode == 0, done.stderr
+    assert (shop.parent / "opened.txt").read_text() == ""
+
+
+@pytest.mark.parametrize("closed", ["", *CLOSED])
+def test_the_daemon_runs_with_closed_streams(shop: Path, closed: str) -> None:
+    """serve runs, logs where it can, and ends in good order without standard streams."""
+    launchers = 'launchers: {drops: {processor: greeting, source: "folder:in?interval=20ms"}}\n'
+    shop.write_text(shop.read_text(encoding="utf-8") + launchers, encoding="utf-8")
+    inbox = shop.parent / "in"
+    inbox.mkdir()
+    (inbox / "a.json").write_text('{"id": 1}')
+    stop = "for i in $(seq 600); do test -e in/done/a.json && break; sleep 0.05; done; kill $!; wait $!"
+    done = shell(shop, f"{IOCFLOW} serve shop.yaml {closed} & {stop}")
+    assert done.returncode == 0, done.stderr
+    assert ("stopped: everything in hand was finished" in done.stderr) is ("2>&-" not in closed)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def extend(shop: Path, code: str) -> None:
+    """Add code to the shop's module."""
+    module = shop.with_suffix(".py")
+    module.write_text(module.read_text(encoding="utf-8") + code, encoding="utf-8")
+
+
+def shell(shop: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of shell in the folder of the container file."""
+    return subprocess.run(
+        ["bash", "-c", line], cwd=shop.parent, capture_output=True, text=True, check=False, timeout=60, input=""
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "graph shop.yaml",
+        "schema",
+        "run shop.yaml stopping",
+        "run shop.yaml stopping --json",
+        "check shop.yaml",
+        "--help",
+    ],
+)
 def test_a_reader_that_leaves_is_no_error(shop: Path, command: str) -> None:
     """`| head` ends the command without a word on standard error."""
     process = subprocess.Popen(

@@ -90,7 +90,7 @@ def test_events_and_their_runs_can_be_told_apart(shop: Path) -> None:
     text = text.replace("  say: {call: .say}", "  say: {call: .say}\n  note: {call: .note}")
     shop.write_text(text + DROPS, encoding="utf-8")
     module = shop.with_suffix(".py")
-    note = "\n\ndef note(context: Shop) -> None:\n    logging.getLogger('shop').info('order %d', context.seed_data.id)\n"
+    note = "\n\ndef note(context: Shop) -> None:\n    logging.info('order %d', context.seed_data.id)\n"
     module.write_text(module.read_text(encoding="utf-8").replace("import os", "import logging\nimport os") + note)
     inbox = shop.parent / "in"
     inbox.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -128,6 +129,9 @@ def test_a_second_signal_ends_at_once(run: Callable[..., Running]) -> None:
     daemon.wait_for(lambda: "stopping: SIGTERM" in daemon.log())
     daemon.signal(signal.SIGINT)
     assert daemon.exit_code(5) == 5
+    assert "ERROR forced to stop: another signal came, SIGINT" in daemon.log()
+    in_hand = r"still in hand: launcher p-source, run [\w-]+ of p for event a\.json#\w+, for \d+ s"
+    assert re.search(in_hand, daemon.log())
     assert daemon.files("working") == ["a.json"]
     again = run(grace=0.2).ready()
     again.wait_for(lambda: again.journal() == ["began a", "began a"])
@@ -205,6 +209,7 @@ def test_closing_that_takes_too_long(run: Callable[..., Running]) -> None:
     daemon = run(close=60.0, grace=0.5).ready()
     assert daemon.signal(signal.SIGTERM).exit_code(10) == 5
     assert daemon.journal() == ["closing"]
+    assert "forced to stop: the beans were not closed within the grace time" in daemon.log()
 
 
 def test_a_second_daemon_on_one_inbox(run: Callable[..., Running]) -> None:

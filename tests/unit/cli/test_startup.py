@@ -25,6 +25,6 @@ def test_help_loads_nothing_slow(arguments: list[str]) -> None:
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=60
     )
     loaded = set(done.stderr.rpartition("LOADED")[2].split())
-    assert {name for name in loaded if name.startswith("iocflow.cli.")} == {"iocflow.cli.main"}
+    assert {name for name in loaded if name.startswith("iocflow.cli.")} == {"iocflow.cli.main", "iocflow.cli.streams"}
     assert loaded.isdisjoint(SLOW)
     assert "check" in done.stdout + done.stderr
