@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from iocflow.container.checking.checks import Checks
+from iocflow.container.checking.complaints import note_complaints
 from iocflow.container.checking.description import Bean, Constant, Inner, Items, Reference, Value, Wire
 from iocflow.container.checking.error_rules import Rules
 from iocflow.container.checking.given_values import GivenValues
@@ -19,6 +20,7 @@ from iocflow.container.checking.roles import Roles
 from iocflow.container.checking.templates import Templates
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, fields_of, member_of, resolved, shown
 from iocflow.container.inspecting.parameters import Signature, arranged
+from iocflow.container.nodes import has_unresolved
 from iocflow.wiring import BeanInfo, Node, Place, Scalar, Table, did_you_mean
 
 __all__ = ["Beans"]
@@ -115,6 +117,7 @@ class Beans:
         if bean.kind == "call":
             signature = signature.without_first()
         values: dict[str, Value] = {}
+        before = len(self._checks.findings.mistakes)
         for key, place, node in given or ():
             if key in signature.parameters or signature.open:
                 values[key] = self.values.value(node, signature.annotation(key), f"`{key}` of {bean.owner}")
@@ -123,6 +126,8 @@ class Beans:
         if bean.kind == "call":  # what else it needs depends on who calls it; see `Roles.acts`
             return (), values
         self._missing(bean, signature, given)
+        if len(self._checks.findings.mistakes) == before and (given is None or not has_unresolved(given)):
+            note_complaints(bean, given, values, self._checks)
         positional, keywords = arranged(signature, values, Constant)
         return _spread(positional, signature), keywords
 

@@ -1,0 +1,50 @@
+"""What classes say themselves of the arguments that a file gives them (`wiring.ChecksArguments`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from iocflow.container.checking.checks import Checks
+from iocflow.container.checking.description import Bean, Constant, Value
+from iocflow.container.inspecting.annotations import shown
+from iocflow.container.nodes import is_literal
+from iocflow.wiring import ChecksArguments, Node, Scalar, Table
+
+__all__ = ["note_complaints"]
+
+
+def note_complaints(bean: Bean, given: Table | None, values: Mapping[str, Value], checks: Checks) -> None:
+    """Note what the bean's class says of its arguments, each at its place; an overridden bean is never made.
+
+    Args:
+        bean: The bean; whoever calls this knows that its arguments fit their annotations.
+        given: What the file gives.
+        values: The same as values; only constants are shown to the class.
+        checks: Takes the mistakes.
+    """
+    cls = bean.target
+    if bean.kind != "class" or bean.id in checks.overrides or not isinstance(cls, ChecksArguments):
+        return
+    constants = {name: value.value for name, value in values.items() if isinstance(value, Constant)}
+    nodes = {} if given is None else given.entries
+    try:
+        complaints = [(str(name), str(text)) for name, text in cls.check_arguments(constants)]
+    except Exception as error:  # noqa: BLE001 - it is the user's code, and may raise anything
+        text = _hidden(f"{type(error).__name__}: {error}", *nodes.values())
+        what = f"the arguments of {bean.owner} cannot be checked: `{shown(bean.target)}.check_arguments` raised {text}"
+        checks.error(bean.place if given is None else given.place, what, "correct the method, or what it is given")
+        return
+    for name, text in complaints:
+        node = nodes.get(name)
+        place = bean.place if node is None else node.place
+        checks.error(place, f"`{name}` of {bean.owner}: {_hidden(text, *nodes.values())}")
+
+
+def _hidden(text: str, *nodes: Node) -> str:
+    """Return `text` with the placeholder in place of what was put in for it, which is not for printing."""
+    for node in nodes:
+        if isinstance(node, Scalar) and not is_literal(node) and node.value not in (None, ""):
+            word = rf"(?<!\w){re.escape(str(node.value))}(?!\w)"
+            text = re.sub(word, node.text.replace("\\", r"\\"), text)
+    return text
