@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from iocflow.errors import IocflowError
 from iocflow.events.source import Event
 
-__all__ = ["UnreadableEventError", "read_event"]
+__all__ = ["UnfinishedEventError", "UnreadableEventError", "read_event"]
 
 _ATTRIBUTES = frozenset(
     ("specversion", "id", "source", "type", "subject", "time", "data", "datacontenttype", "dataschema", "traceparent")
@@ -19,6 +19,10 @@ _ATTRIBUTES = frozenset(
 
 class UnreadableEventError(IocflowError, ValueError):
     """The bytes are no event; the message says why."""
+
+
+class UnfinishedEventError(UnreadableEventError):
+    """The bytes are no JSON, which they may become when whoever writes them is done."""
 
 
 def read_event(raw: bytes, *, source: str, id: str) -> Event:
@@ -34,14 +38,15 @@ def read_event(raw: bytes, *, source: str, id: str) -> Event:
         id: The event's id, unless it tells one.
 
     Raises:
-        UnreadableEventError: It is no JSON, or a broken envelope.
+        UnfinishedEventError: It is no JSON as far as it goes.
+        UnreadableEventError: It is JSON but no event: a broken envelope, say.
     """
     try:
         document: Any = json.loads(raw.removeprefix(codecs.BOM_UTF8).decode(), parse_constant=_refuse)
     except UnicodeDecodeError as error:
-        raise UnreadableEventError(f"not UTF-8 at byte {error.start}") from None
+        raise UnfinishedEventError(f"not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
-        raise UnreadableEventError(f"not JSON: {error}") from None
+        raise UnfinishedEventError(f"not JSON: {error}") from None
     except RecursionError:
         raise UnreadableEventError("not JSON that can be read: nested too deeply") from None
     except ValueError as error:  # a number of thousands of digits

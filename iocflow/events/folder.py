@@ -13,10 +13,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from iocflow.events.address import Address
-from iocflow.events.envelope import UnreadableEventError, read_event
+from iocflow.events.envelope import UnfinishedEventError, UnreadableEventError, read_event
 from iocflow.events.folder_places import FileRefusedError, Places, read_file
 from iocflow.events.source import Delivery, Event, Reason
 from iocflow.launch.clock import Clock, SystemClock
+from iocflow.launch.duration import duration_text
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.texts import printable
 
@@ -153,6 +154,15 @@ class FolderSource:
         """Let other processes have the folder."""
         self._places.release()
 
+    @property
+    def _remedy(self) -> str:
+        """What to do about a file that was taken before it was complete."""
+        patience = duration_text(self.options.patience)
+        return (
+            f"if it was still being written, write it under a name that ends in {' or '.join(UNFINISHED)} and rename it"
+            f" when it is complete, or raise `patience` (now {patience})"
+        )
+
     def _new(self, limit: int) -> list[Delivery]:
         now = self._clock.monotonic()
         if not self._ready and now - self._looked >= self.options.interval.total_seconds():
@@ -233,6 +243,8 @@ class FolderSource:
             return read_event(raw, source=self.name, id=id), "", True
         except FileRefusedError as error:
             return None, f"refused: {error}", True
+        except UnfinishedEventError as error:
+            return None, f"refused: {error}; {self._remedy}", False
         except UnreadableEventError as error:
             return None, f"refused: {error}", False
         except OSError as error:

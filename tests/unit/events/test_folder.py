@@ -243,6 +243,26 @@ def test_a_file_that_vanishes(inbox) -> None:
     assert inbox.look() == []
 
 
+@pytest.mark.parametrize("size", range(14))
+def test_half_a_file_is_refused_with_the_remedy(inbox, size: int) -> None:
+    """Wherever a writer paused for too long, the reason says how to write, or which option to raise."""
+    whole = '{"name": "é"}'.encode()
+    assert len(whole) == 14
+    inbox.write("a.json", raw=whole[:size])
+    (delivery,) = inbox.out_of_patience()
+    assert delivery.refusal.startswith("refused: not ")
+    for remedy in (".tmp or .part", "rename", "raise `patience` (now 2s)"):
+        assert remedy in delivery.refusal
+
+
+@pytest.mark.parametrize("content", [{"specversion": "1.0", "id": []}, {"data": 1, "time": "soon"}])
+def test_a_broken_envelope_is_refused_without_that_remedy(inbox, content: object) -> None:
+    """What is complete and wrong has nothing to do with how it was written."""
+    inbox.write("a.json", content)
+    (delivery,) = inbox.out_of_patience()
+    assert "patience" not in delivery.refusal
+
+
 def test_a_file_that_is_replaced_while_it_is_read(inbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is claimed is what was read: a file that changed in between is looked at anew."""
     path = inbox.write("a.json", "old")
