@@ -114,7 +114,8 @@ class Daemon:
 
         Returns:
             OK; FORCED when runs were still in hand at the end of the grace time; CONFIGURATION when a launcher can
-            never work; LOCKED when another daemon has what it needs; FAILED when it cannot start for another reason.
+            never work, or none will ever start a run; LOCKED when another daemon has what it needs; FAILED when it
+            cannot start for another reason.
         """
         self._signals.install()
         try:
@@ -195,6 +196,9 @@ class Daemon:
                 launcher.processor.name,
                 extra={"launcher": launcher.name},
             )
+        if all(launcher.state is LauncherState.FINISHED for launcher in self._launchers):
+            why = "nothing will ever start a run, the moments of all launchers have passed"
+            return _Stop(why, ExitCode.CONFIGURATION)
         self._state = DaemonState.RUNNING
         return None
 

@@ -14,7 +14,8 @@ class ExitCode(IntEnum):
         OK: What was asked for was done; for the daemon: it was told to stop, and everything in hand was finished.
         FAILED: `run`: the run ended FAILED; any command: an error that nobody foresaw.
         USAGE: The command line is wrong.
-        CONFIGURATION: The container file was refused, or names what can never work, as a folder that is a file.
+        CONFIGURATION: The container file was refused, or names what can never work: a folder that is a file, say, or
+            only moments that have passed.
         LOCKED: Another daemon has what this one needs.
         FORCED: The daemon ended with runs in hand: a second signal came, or the grace time was over.
     """

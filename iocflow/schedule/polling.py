@@ -113,14 +113,14 @@ class PollingLauncher(BaseLauncher):
         timer = host.service(Timer)
         now = host.clock.now()
         timing = self.timing.starting(now)
-        if timing.after(now - timedelta(microseconds=1)) is None:
+        passed = timing.after(now - timedelta(microseconds=1)) is None
+        if passed:
             # Nothing tells whether an earlier daemon fired it, and firing it at every restart would be worse.
             logger.warning("launcher %s: %s has passed and is not made up for", self.name, timing.text)
             host.counters(self.name).add(Count.MISSED)
         timer.add(self.name, timing, now, self._fire, self._options.jitter)
         self._timer = timer
-        self._become(LauncherState.RUNNING)
-        self.heartbeat()
+        self._become(LauncherState.FINISHED if passed else LauncherState.RUNNING)
 
     def heartbeat(self) -> None:
         """Notice that there is nothing more to wait for."""

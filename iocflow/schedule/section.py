@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, Literal, TypeVar
 
+from iocflow.launch.clock import Clock, SystemClock
 from iocflow.launch.contract import Overlap, Poller
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
@@ -58,13 +59,17 @@ _KEYS: dict[str, dict[str, Any]] = {
 class ScheduleReader:
     """Reads every kind of scheduled launcher; they differ in the timing only."""
 
+    def __init__(self, clock: Clock | None = None) -> None:
+        """Take the clock that tells which moments have passed: the machine's, unless given."""
+        self._clock = clock or SystemClock()
+
     def schema(self, kind: str) -> dict[str, Any]:
         """Return the JSON Schemas of the keys of a launcher of that kind."""
         return {**_KEYS[kind], **_COMMON}
 
     def read(self, entry: LauncherEntry, scope: Scope) -> Callable[[Wired], Launcher] | None:
         """Check a launcher; return its builder, None when it is wrong."""
-        reading = _Reading(entry, scope)
+        reading = _Reading(entry, scope, self._clock.now())
         scope.unknown_keys(entry.table, ("processor", *self.schema(entry.kind)), f"launcher {entry.name}")
         poll = reading.poll()
         timing = reading.timing()
@@ -87,6 +92,7 @@ class _Reading:
 
     entry: LauncherEntry
     scope: Scope
+    now: datetime
     failed: bool = False
 
     def poll(self) -> str | None:
@@ -154,7 +160,14 @@ class _Reading:
 
     def _at(self) -> Timing | None:
         shown, zone = self._value("at", datetime, None), self._zone()
-        return None if shown is None or zone is None else At.written(shown, zone)
+        if shown is None or zone is None:
+            return None
+        timing = At.written(shown, zone)
+        if timing.after(self.now) is None:
+            what = f"at of launcher {self.entry.name} has passed, and will not be made up for"
+            remedy = "write a moment that is to come, or remove the launcher"
+            self.scope.findings.warn(self.entry.table.entries["at"].place, what, remedy)
+        return timing
 
     def _calendar(self) -> Timing | None:
         table = self.entry.table.entries["calendar"]

@@ -20,7 +20,7 @@ from iocflow.launch.daemon import Daemon
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import BaseLauncher, Host
 from iocflow.launch.snapshot import DaemonState, LauncherState
-from iocflow.schedule import every
+from iocflow.schedule import at, every
 from iocflow.sequence import SequenceProcessor
 
 QUICK = DaemonSettings(pool=2, grace=timedelta(seconds=5), heartbeat=timedelta(milliseconds=50))
@@ -193,6 +193,27 @@ def test_a_launcher_of_ones_own(serve: Callable[..., Serving], work: Work) -> No
         serving = serve(every("1h", work.processor, name="poll"), failing)
         serving.wait_for(lambda one=serving: one.code is not None)  # type: ignore[misc]
         assert serving.code is code
+
+
+def test_nothing_will_ever_fire(serve: Callable[..., Serving], work: Work, caplog: pytest.LogCaptureFixture) -> None:
+    """A daemon all of whose moments have passed says so and ends, instead of idling; one that can still fire runs."""
+    past = [at(f"202{year}-01-01T06:00", work.processor, name=f"in-{year}") for year in (0, 1)]
+    serving = serve(*past)
+    serving.wait_for(lambda: serving.code is not None)
+    assert serving.code is ExitCode.CONFIGURATION
+    assert "stopping: nothing will ever start a run, the moments of all launchers have passed" in caplog.text
+    other = serve(*past, every("1h", work.processor, name="poll"))
+    other.wait_for(lambda: other.daemon.ready)
+    assert other.stop() is ExitCode.OK
+
+
+def test_a_moment_that_comes_soon(serve: Callable[..., Serving], work: Work) -> None:
+    """A launcher that fires once, after the start, has something to wait for; then the daemon waits to be stopped."""
+    serving = serve(at(datetime.now(UTC) + timedelta(seconds=0.5), work.processor))
+    serving.wait_for(lambda: serving.daemon.snapshot().launchers[0].state is LauncherState.FINISHED)
+    serving.wait_for(lambda: len(work.seen) == 1)
+    assert serving.code is None
+    assert serving.stop() is ExitCode.OK
 
 
 def test_two_launchers_of_one_name(work: Work) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import time_machine
 
 from iocflow.container import check, load
 from iocflow.events import EventLauncher, FolderSource, MemorySource
@@ -160,6 +161,26 @@ def test_two_folders_have_two_launchers(write: Callable[[str], Path]) -> None:
     sources = ("folder:in", "folder:in/urgent", "memory:in", "memory:out")
     lines = [f'  l{at}: {{processor: p, source: "{one}"}}\n' for at, one in enumerate(sources)]
     assert not check(write("launchers:\n" + "".join(lines)), allow=["tests"]).failed
+
+
+@pytest.mark.parametrize(
+    ("launcher", "passed"),
+    [
+        ("at: 2026-03-02T11:59", True),
+        ("at: 2026-03-02T12:59, timezone: Europe/Berlin", True),
+        ("at: 2026-03-02T12:01", False),
+        ("at: 2026-03-02T13:01, timezone: Europe/Berlin", False),
+        ("at: '2026-03-02T07:01-05:00'", False),
+        ("calendar: {days: 1}", False),
+    ],
+)
+def test_a_moment_that_has_passed(write: Callable[[str], Path], launcher: str, passed: bool) -> None:
+    """What can never fire any more is no mistake, since it was right once, but check warns about it."""
+    with time_machine.travel(datetime(2026, 3, 2, 12, tzinfo=UTC)):
+        checked = check(write(f"launchers:\n  x: {{processor: p, {launcher}}}\n"), allow=["tests"])
+    warnings = [(one.place.line, one.what) for one in checked.mistakes if one.place.line > 5]
+    assert not checked.failed
+    assert warnings == ([(7, "at of launcher x has passed, and will not be made up for")] if passed else [])
 
 
 @pytest.mark.parametrize(
