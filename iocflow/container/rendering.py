@@ -41,7 +41,8 @@ def render(mistakes: Iterable[Mistake], sources: Mapping[str, Sequence[str]], *,
         lines += _excerpt(mistake.place, sources, "", colour=colour)
         for place, what in mistake.related:
             lines.append(f"    {_painted(str(place), 'place', colour=colour)}: {_visible(what)}")
-            lines += _excerpt(place, sources, "    ", colour=colour)
+            if place != mistake.place:
+                lines += _excerpt(place, sources, "    ", colour=colour)
         parts.append("\n".join(lines))
     warnings = sum(mistake.warning for mistake in ordered)
     counts = [_count(len(ordered) - warnings, "mistake"), _count(warnings, "warning")]

@@ -120,17 +120,27 @@ class ConfigurationError(IocflowError):
 
 @dataclass(slots=True)
 class Findings:
-    """Collects mistakes, so that all of them can be reported in one go."""
+    """Collects mistakes, so that all of them can be reported in one go.
+
+    Attributes:
+        mistakes: What was found.
+        origins: By the place of a value that came through a placeholder, what tells the places that it came from; they
+            are added to every mistake at that place.
+    """
 
     mistakes: list[Mistake] = field(default_factory=list)
+    origins: dict[Place, Callable[[], Iterable[tuple[Place, str]]]] = field(default_factory=dict)
 
     def error(self, place: Place, what: str, remedy: str = "", *, related: Iterable[tuple[Place, str]] = ()) -> None:
         """Note a mistake at `place`."""
-        self.mistakes.append(Mistake(place, what, remedy, tuple(related)))
+        self.mistakes.append(Mistake(place, what, remedy, self._with_origins(place, related)))
 
     def warn(self, place: Place, what: str, remedy: str = "", *, related: Iterable[tuple[Place, str]] = ()) -> None:
         """Note something that works but is probably not meant."""
-        self.mistakes.append(Mistake(place, what, remedy, tuple(related), warning=True))
+        self.mistakes.append(Mistake(place, what, remedy, self._with_origins(place, related), warning=True))
+
+    def _with_origins(self, place: Place, related: Iterable[tuple[Place, str]]) -> tuple[tuple[Place, str], ...]:
+        return (*related, *self.origins[place]()) if place in self.origins else tuple(related)
 
     @property
     def failed(self) -> bool:

@@ -11,11 +11,12 @@ from iocflow.container.extensions import Extensions
 from iocflow.container.reading.allowing import lies_in, project_allow
 from iocflow.container.reading.imports import FileReader
 from iocflow.container.reading.merging import Merged
+from iocflow.container.reading.origins import Origins
 from iocflow.container.reading.outside import Outside
 from iocflow.container.reading.profiles import Profiles
 from iocflow.container.reading.resolving import Resolver
 from iocflow.container.reading.structure import SourceFile
-from iocflow.container.reading.values import check_values, overlaid, with_given
+from iocflow.container.reading.values import check_values, given_keys, overlaid, with_given
 from iocflow.container.secrets import Secrets
 from iocflow.wiring import Findings, Node, Place, Table
 
@@ -118,7 +119,8 @@ def _merge(
     profiles.check_names(chosen, top.place if top else Place(document.path, 1, 1))
     profiles.apply(sections, chosen)
     values = with_given(profiles.apply_values(values, chosen), given, absent)
-    resolver = Resolver(values, {source.file: source.folder for source in files}, outside, findings, absent)
+    origins = Origins(values, given_keys(given), outside)
+    resolver = Resolver(values, {source.file: source.folder for source in files}, outside, origins, findings, absent)
     resolver.resolve_values()
     document.sections = {key: resolver.resolve(node) for key, node in sections.nodes().items()}
     defaults = document.sections.pop("defaults", None)

@@ -46,6 +46,10 @@ class Outside:
         value = self._environ.get(_variable(name))
         return self._from_file(name, place) if value is None else self.keep(name, value, place)
 
+    def has_secret(self, name: str) -> bool:
+        """Return whether the secret is anywhere."""
+        return _variable(name) in self._environ or os.path.exists(self._path(name))
+
     def missing_secret(self, name: str, place: Place) -> None:
         """Note that the secret is nowhere."""
         what = f"secret `{name}` is neither in `{_variable(name)}` of the environment nor in `{self._path(name)}`"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import is_
 
 from iocflow.container.nodes import Size, Unresolved, clipped, is_unresolved, parts, size_of
+from iocflow.container.reading.origins import Origins
 from iocflow.container.reading.outside import Outside
 from iocflow.container.reading.placeholders import (
     Placeholder,
@@ -30,7 +31,13 @@ class Resolver:
     """Replaces the placeholders of one document."""
 
     def __init__(
-        self, values: Table, folders: Mapping[str, str], outside: Outside, findings: Findings, absent: Findings
+        self,
+        values: Table,
+        folders: Mapping[str, str],
+        outside: Outside,
+        origins: Origins,
+        findings: Findings,
+        absent: Findings,
     ) -> None:
         """Take what placeholders stand for.
 
@@ -38,12 +45,14 @@ class Resolver:
             values: The merged `values:`.
             folders: The absolute folder of each file, for `${here}`.
             outside: The environment and the secrets.
+            origins: Tell where the values come from.
             findings: Takes the mistakes.
             absent: Takes those about values that no file defines.
         """
         self._values = values
         self._folders = folders
         self._outside = outside
+        self._origins = origins
         self._findings = findings
         self._absent = absent
         # by the id of a node before; each entry holds what keeps that id from being used again
@@ -103,6 +112,7 @@ class Resolver:
         found = None if template is None else self._filled(template, node.place)
         if found is None or is_unresolved(found):
             return Scalar(node.place, Unresolved(node.text), node.text, node.tag)
+        self._findings.origins[node.place] = partial(self._origins.of, template or (), node.place)
         if not isinstance(found, Scalar):
             return self._as_collection(node, found)
         if node.tag and not isinstance(found.value, str):

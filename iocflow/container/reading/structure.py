@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iocflow.container.extensions import Extensions
 from iocflow.container.nodes import clipped, is_empty, is_table, is_unresolved
@@ -30,7 +30,7 @@ class SourceFile:
         package: Its `package:`, empty without one.
         allow: Its `allow:`, with places.
         imports: Its `imports:`, not followed yet.
-        tables: Its `values` and `profiles`, as far as there are.
+        tables: Its `values` and `profiles`, as far as there are, at the place of that key.
         sections: Every other key, `defaults` too.
     """
 
@@ -76,7 +76,7 @@ def read_structure(source: SourceFile, top: Table, extensions: Extensions, findi
         if key in ("values", "profiles"):
             table = table_or_note(node, f"`{key}:`", findings)
             if table:
-                source.tables[key] = table
+                source.tables[key] = replace(table, place=place)
         elif key == "package":
             source.package = package_name(node, "`package:`", findings) or ""
         elif key == "allow":

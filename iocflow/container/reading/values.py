@@ -11,7 +11,7 @@ from iocflow.container.nodes import clipped, is_table
 from iocflow.container.reading.resolving import key_paths
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
-__all__ = ["check_values", "overlaid", "with_given"]
+__all__ = ["check_values", "given_keys", "overlaid", "with_given"]
 
 _KEY = re.compile(r"\w[\w-]*")
 _RESERVED = ("env", "secret", "here")
@@ -76,6 +76,11 @@ def with_given(values: Table, given: Mapping[str, Any], findings: Findings) -> T
     return values
 
 
+def given_keys(given: Mapping[str, Any]) -> frozenset[str]:
+    """Return the dotted keys of what the caller gave."""
+    return frozenset(key for key, _ in _flat(given, ""))
+
+
 def _flat(given: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]]:
     for key, value in given.items():
         if isinstance(value, Mapping):
@@ -87,23 +92,35 @@ def _flat(given: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]]:
 def _put(table: Table, key: str, path: list[str], value: Any, values: Table, findings: Findings) -> Table:
     """Return `table` with `value` at `path`, which is the rest of `key`; note it when there is no such key."""
     old = table.entries.get(path[0])
+    place = _key_place(values, key)
     new: Node | None
     if old is None or (len(path) > 1 and not isinstance(old, Table)):
-        findings.error(values.place, f"no value `{clipped(key)}` to set", did_you_mean(key, key_paths(values)))
+        findings.error(place, f"no value `{clipped(key)}` to set", did_you_mean(key, key_paths(values)))
         return table
     if len(path) > 1 and isinstance(old, Table):
         new = _put(old, key, path[1:], value, values, findings)
     elif isinstance(old, Table):
         known = ", ".join(f"`{name}`" for name in key_paths(old, f"{key}."))
-        findings.error(values.place, f"the value `{clipped(key)}` to set is a mapping", f"set one of its own: {known}")
+        findings.error(place, f"the value `{clipped(key)}` to set is a mapping", f"set one of its own: {known}")
         return table
     else:
         new = _node(value, old.place)
         if new is None:
             what = f"the value `{clipped(key)}` to set is of type {type(value).__name__}"
-            findings.error(values.place, what, "give a text, a number, true or false, a path, or a list of those")
+            findings.error(place, what, "give a text, a number, true or false, a path, or a list of those")
             return table
     return Table(table.place, {**table.entries, path[0]: new}, table.keys)
+
+
+def _key_place(values: Table, key: str) -> Place:
+    """Return where the last part of the dotted `key` stands that there is."""
+    node: Node | None = values
+    place = values.place
+    for part in key.split("."):
+        if not isinstance(node, Table) or part not in node.entries:
+            break
+        place, node = node.keys[part], node.entries[part]
+    return place
 
 
 def _node(value: Any, place: Place) -> Node | None:

@@ -13,6 +13,7 @@ import pytest
 
 from iocflow.container.nodes import Unresolved
 from iocflow.container.reading.document import Document
+from iocflow.container.reading.origins import Origins
 from iocflow.container.reading.outside import Outside
 from iocflow.container.reading.placeholders import Placeholder, PlaceholderError, parse_template
 from iocflow.container.reading.resolving import Resolver
@@ -150,8 +151,11 @@ LITERAL = "a literal `${` is written `$${`"
             " `${smtp.host}`",
         ),
         ("'x${tags}'", "`${tags}` is a list, which cannot be part of a text; let it stand alone"),
-        ("!ref '${smtp}'", "`!ref ${smtp}` stands for no text; name a text"),
-        ("!ref '${smtp.port}'", "`!ref ${smtp.port}` stands for no text; name a text"),
+        ("!ref '${smtp}'", "`!ref ${smtp}` stands for no text; name a text [app.yaml:4:3: `smtp` is defined here]"),
+        (
+            "!ref '${smtp.port}'",
+            "`!ref ${smtp.port}` stands for no text; name a text [app.yaml:4:20: `smtp.port` is defined here]",
+        ),
     ],
 )
 def test_mistakes(read: Read, told: Told, written: str, message: str | None) -> None:
@@ -248,7 +252,8 @@ def test_nodes_without_placeholders_are_kept(read: Read) -> None:
     """Reading is quick as only what changes is made anew."""
     findings = Findings()
     place = Place("f", 1, 1)
-    resolver = Resolver(Table(place, {}, {}), {"f": "/"}, Outside({}, Secrets(), findings), findings, findings)
+    values, outside = Table(place, {}, {}), Outside({}, Secrets(), findings)
+    resolver = Resolver(values, {"f": "/"}, outside, Origins(values, (), outside), findings, findings)
     same: Node = Table(place, {"a": Listing(place, (Scalar(place, "x", "x"),))}, {"a": place})
     assert resolver.resolve(same) is same
 

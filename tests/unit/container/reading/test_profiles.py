@@ -116,7 +116,7 @@ profiles:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("profiles: {test: , prod: }", "app.yaml:2:11: unknown profile `tset`; did you mean `test`?"),
+        ("profiles: {test: , prod: }", "app.yaml:2:1: unknown profile `tset`; did you mean `test`?"),
         ("", "app.yaml:1:1: unknown profile `tset`; the files have no `profiles:`"),
     ],
 )
@@ -225,21 +225,21 @@ KINDS = "give a text, a number, true or false, a path, or a list of those"
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "message"),
+    ("key", "value", "column", "message"),
     [
-        ("smtp.hots", "x", "no value `smtp.hots` to set; did you mean `smtp.host`?"),
-        ("zz", "x", "no value `zz` to set; known: db, smtp, smtp.host, smtp.port, tags"),
-        ("db.x", "x", "no value `db.x` to set; did you mean `db`?"),
-        ("smtp", "x", "the value `smtp` to set is a mapping; set one of its own: `smtp.host`, `smtp.port`"),
-        ("db", {1}, f"the value `db` to set is of type set; {KINDS}"),
-        ("db", Decimal(1), f"the value `db` to set is of type Decimal; {KINDS}"),
-        ("tags", [object()], f"the value `tags` to set is of type list; {KINDS}"),
-        (5, "x", "no value `5` to set; known: db, smtp, smtp.host, smtp.port, tags"),
+        ("smtp.hots", "x", 23, "no value `smtp.hots` to set; did you mean `smtp.host`?"),
+        ("zz", "x", 1, "no value `zz` to set; known: db, smtp, smtp.host, smtp.port, tags"),
+        ("db.x", "x", 10, "no value `db.x` to set; did you mean `db`?"),
+        ("smtp", "x", 23, "the value `smtp` to set is a mapping; set one of its own: `smtp.host`, `smtp.port`"),
+        ("db", {1}, 10, f"the value `db` to set is of type set; {KINDS}"),
+        ("db", Decimal(1), 10, f"the value `db` to set is of type Decimal; {KINDS}"),
+        ("tags", [object()], 51, f"the value `tags` to set is of type list; {KINDS}"),
+        (5, "x", 1, "no value `5` to set; known: db, smtp, smtp.host, smtp.port, tags"),
     ],
 )
-def test_values_that_cannot_be_set(read: Read, told: Told, key: Any, value: Any, message: str) -> None:
-    """The caller can set values that exist, at the place where they stand."""
-    assert told(read(VALUES, values={key: value})) == [f"app.yaml:2:9: {message}"]
+def test_values_that_cannot_be_set(read: Read, told: Told, key: Any, value: Any, column: int, message: str) -> None:
+    """The caller can set values that exist; told at what there is of the key, else at `values:`."""
+    assert told(read(VALUES, values={key: value})) == [f"app.yaml:2:{column}: {message}"]
 
 
 def test_setting_without_values(read: Read, told: Told) -> None:
