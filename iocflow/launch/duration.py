@@ -31,7 +31,7 @@ def duration(written: str | timedelta, what: str) -> timedelta:
     """
     if isinstance(written, timedelta):
         return written
-    seconds = seconds_of(written)
+    seconds = seconds_of(str(written))  # a program that nobody type-checks may give a number
     if seconds is None:
         raise LauncherError(f"{what} is {written!r}, which is no duration; write 500ms, 30s, 5m, 2h or 1d")
     try:

@@ -13,10 +13,9 @@ _PLACEHOLDER = {"type": "string", "pattern": r"\$\{"}
 def duration_schema(description: str) -> dict[str, Any]:
     """Return the schema of a duration."""
     written = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*(ms|s|m|h|d)\s*$"}
-    seconds = {"type": "number", "minimum": 0}
     return {
-        "description": f"{description} Written as 500ms, 30s, 5m, 2h or 1d; a number is seconds.",
-        "anyOf": [written, seconds, _PLACEHOLDER],
+        "description": f"{description} Written as 500ms, 30s, 5m, 2h or 1d.",
+        "anyOf": [written, _PLACEHOLDER],
     }
 
 

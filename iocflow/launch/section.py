@@ -16,9 +16,10 @@ from iocflow.launch.schemas import duration_schema, number, text
 from iocflow.launch.settings import DaemonSettings
 from iocflow.wiring import Node, Place, Scalar, Scope, Table, Wired, did_you_mean
 
-__all__ = ["DaemonReader", "LauncherEntry", "LauncherReader", "LaunchersReader", "refused"]
+__all__ = ["DaemonReader", "LauncherEntry", "LauncherReader", "LaunchersReader", "read_duration", "refused"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NUMBER = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*")
 _POOL = (1, 1000)
 _DURATIONS = {
     "grace": (timedelta(0), timedelta(days=1)),
@@ -57,6 +58,16 @@ def refused(node: Node, error: LauncherError) -> str:
     """Return the message of a value that was refused, with the file's own text in place of a placeholder's value."""
     hidden = isinstance(node, Scalar) and isinstance(node.value, str) and node.value != node.text
     return str(error).replace(str(node.value), node.text) if isinstance(node, Scalar) and hidden else str(error)
+
+
+def read_duration(node: Node, scope: Scope, what: str) -> timedelta | None:
+    """Return a duration as `scope.coerce` does; a number without a unit is noted: some would take it for minutes."""
+    if isinstance(node, Scalar) and _NUMBER.fullmatch(str(node.value)):
+        remedy = f"write {node.text}s" if _NUMBER.fullmatch(node.text) else "write 500ms, 30s, 5m, 2h or 1d"
+        scope.findings.error(node.place, f"{what} has no unit", remedy)
+        return None
+    value: timedelta | None = scope.coerce(node, timedelta, what)
+    return value
 
 
 class LauncherReader(Protocol):
@@ -179,7 +190,8 @@ def _settings(section: Table, scope: Scope) -> Iterable[tuple[str, object]]:
     for key, _, node in section:
         if key not in bounds:
             continue
-        value = scope.coerce(node, int if key == "pool" else timedelta, f"{key} of the daemon")
+        what = f"{key} of the daemon"
+        value = scope.coerce(node, int, what) if key == "pool" else read_duration(node, scope, what)
         low, high = bounds[key]
         if value is None:
             continue

@@ -12,7 +12,7 @@ from iocflow.launch.contract import Overlap, Poller
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
 from iocflow.launch.schemas import choice, duration_schema, number, text
-from iocflow.launch.section import LauncherEntry, refused
+from iocflow.launch.section import LauncherEntry, read_duration, refused
 from iocflow.schedule.polling import Late, PollingLauncher, PollingOptions
 from iocflow.schedule.timing import ANCHOR, TEN_YEARS, At, Calendar, Cron, Dst, Every, Timing, time_of_day, time_zone
 from iocflow.wiring import Scope, Table, Wired
@@ -118,13 +118,22 @@ class _Reading:
         """Return the options, None when they are wrong or do not fit the timing."""
         late = self._value("late", Late, Late.RUN_ONCE)
         overlap = self._value("overlap", Literal["skip", "queue-one"], Overlap.SKIP)
-        jitter = self._value("jitter", timedelta, timedelta())
+        jitter = self._duration("jitter") or timedelta()
         if timing is not None and jitter:
             self._tried("jitter", lambda: PollingOptions(jitter=jitter).check(timing))
         return None if self.failed else PollingOptions(late, Overlap(overlap), jitter)
 
     def _value(self, key: str, annotation: Any, default: Any) -> Any:
         return self._in(self.entry.table, key, annotation, default)
+
+    def _duration(self, key: str) -> timedelta | None:
+        """Return the duration of that key, None when there is none or it is wrong."""
+        node = self.entry.table.entries.get(key)
+        if node is None:
+            return None
+        value = read_duration(node, self.scope, f"{key} of launcher {self.entry.name}")
+        self.failed |= value is None
+        return value
 
     def _in(self, table: Table, key: str, annotation: Any, default: Any = None) -> Any:
         node = table.entries.get(key)
@@ -151,7 +160,7 @@ class _Reading:
         return self._tried("timezone", lambda: time_zone(name))
 
     def _every(self) -> Timing | None:
-        step = self._value("every", timedelta, None)
+        step = self._duration("every")
         return None if step is None else Every(step)
 
     def _cron(self) -> Timing | None:

@@ -19,6 +19,7 @@ from iocflow.schedule import PollingLauncher, next_firings
 HEAD = """\
 iocflow: 1
 package: tests.integration.launch.parts
+values: {seconds: 5}
 beans: {act: {call: .act}, finder: {class: .Finder}}
 processors:
   p: {context: .Ctx, sequence: [act]}
@@ -85,6 +86,11 @@ def test_daemon_settings(write: Callable[[str], Path]) -> None:
     ("launcher", "mistakes"),
     [
         ("{processor: p, every: 0s}", ["every of launcher x: every 0s is no interval to poll at; write 100ms to 366d"]),
+        ("{processor: p, every: 5}", ["every of launcher x has no unit; write 5s"]),
+        ("{processor: p, every: '5'}", ["every of launcher x has no unit; write 5s"]),
+        ("{processor: p, every: 0.5, jitter: 1}", ["has no unit; write 0.5s", "jitter of launcher x has no unit"]),
+        ("{processor: p, every: -5}", ["every of launcher x has no unit"]),
+        ("{processor: p, every: '${seconds}'}", ["every of launcher x has no unit; write 500ms, 30s, 5m, 2h or 1d"]),
         ("{processor: p, every: -5s}", ["every of launcher x is `-5s`, which is no duration"]),
         ("{processor: p, every: 500d}", ["every of launcher x: every 500d is no interval"]),
         ("{processor: p, every: soon}", ["every of launcher x is `soon`, which is no duration"]),
@@ -136,7 +142,7 @@ def test_a_launcher_is_refused(write: Callable[[str], Path], launcher: str, mist
     assert len(errors) == len(mistakes), errors
     for wanted in mistakes:
         assert any(wanted in str(one) for one in errors), errors
-    assert {one.place.line for one in errors} == {7}
+    assert {one.place.line for one in errors} == {8}
 
 
 @pytest.mark.parametrize(
@@ -153,7 +159,7 @@ def test_one_folder_has_one_launcher(
     text = f'launchers:\n  x: {{processor: p, source: "folder:in"}}\n  y: {{processor: p, source: "{other}"}}\n'
     (mistake,) = (one for one in check(write(text), allow=["tests"]).mistakes if not one.warning)
     assert f"{other} has two launchers" in mistake.what
-    assert (mistake.place.line, mistake.related[0][0].line) == (8, 7)
+    assert (mistake.place.line, mistake.related[0][0].line) == (9, 8)
 
 
 def test_two_folders_have_two_launchers(write: Callable[[str], Path]) -> None:
@@ -178,9 +184,9 @@ def test_a_moment_that_has_passed(write: Callable[[str], Path], launcher: str, p
     """What can never fire any more is no mistake, since it was right once, but check warns about it."""
     with time_machine.travel(datetime(2026, 3, 2, 12, tzinfo=UTC)):
         checked = check(write(f"launchers:\n  x: {{processor: p, {launcher}}}\n"), allow=["tests"])
-    warnings = [(one.place.line, one.what) for one in checked.mistakes if one.place.line > 5]
+    warnings = [(one.place.line, one.what) for one in checked.mistakes if one.place.line > 6]
     assert not checked.failed
-    assert warnings == ([(7, "at of launcher x has passed, and will not be made up for")] if passed else [])
+    assert warnings == ([(8, "at of launcher x has passed, and will not be made up for")] if passed else [])
 
 
 @pytest.mark.parametrize(
@@ -192,6 +198,8 @@ def test_a_moment_that_has_passed(write: Callable[[str], Path], launcher: str, p
         ("daemon: {pool: 0}", "pool of the daemon is out of bounds; write 1 to 1000"),
         ("daemon: {pool: many}", "pool of the daemon"),
         ("daemon: {grace: 3d}", "grace of the daemon is out of bounds; write 0s to 1d"),
+        ("daemon: {grace: 25}", "grace of the daemon has no unit; write 25s"),
+        ("daemon: {overdue: 10}", "overdue of the daemon has no unit; write 10s"),
         ("daemon: {heartbeat: 31s}", "heartbeat of the daemon is out of bounds; write 50ms to 30s"),
         ("daemon: {overdu: 5s}", "the daemon has no key `overdu`; did you mean `overdue`?"),
     ],
@@ -220,7 +228,7 @@ def test_a_refusal_does_not_tell_what_a_placeholder_hides(
         ({"processor": "p", "source": "folder:var/inbox"}, True),
         ({"processor": "p", "calendar": {"days": 1, "hour": 6}, "timezone": "UTC"}, True),
         ({"processor": "p", "at": "2027-01-01T06:00"}, True),
-        ({"processor": "p", "every": 60}, True),
+        ({"processor": "p", "every": 60}, False),
         ({"processor": "p", "every": "${poll.every}", "late": "${late}"}, True),
         ({"processor": "p", "source": "${inbox}"}, True),
         ({"processor": "p", "source": "inbox"}, False),
@@ -240,6 +248,7 @@ def test_schema_for_editors(launcher: dict[str, object], fits: bool) -> None:
 def test_schema_of_the_daemon() -> None:
     """The JSON Schema of the daemon's section knows its keys."""
     validator = jsonschema.Draft202012Validator(DaemonReader().schema())
+    assert not validator.is_valid({"grace": 25})
     assert validator.is_valid({"pool": 8, "grace": "25s", "heartbeat": "5s", "overdue": "10m"})
     assert not validator.is_valid({"pool": 0})
     assert not validator.is_valid({"workers": 8})
