@@ -1,4 +1,4 @@
-"""The README's examples are executed, in the order in which they stand."""
+"""The examples of the README and of the container file's reference are executed, in the order in which they stand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Block:
     @property
     def file(self) -> str:
         """The name that the block's first line gives it as a comment, empty without one."""
-        found = re.match(r"# (\w+\.\w+)\n", self.text)
+        found = re.match(r"# ([\w/]+\.\w+)\n", self.text)
         return found[1] if found else ""
 
 
@@ -59,14 +59,18 @@ def shell(command: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_examples_do_what_they_say(readme: list[Block], tmp_path: Path) -> None:
-    """Named blocks become files, Python and shell blocks run, and a text block is what the block before it prints."""
+@pytest.mark.parametrize("page", ["README.md", "config/README.md"])
+def test_examples_do_what_they_say(root: Path, page: str, tmp_path: Path) -> None:
+    """Named blocks become files, container files are checked, Python and shell blocks run, text blocks are printed."""
     printed = ""
-    for block in readme:
+    for block in blocks((root / page).read_text(encoding="utf-8")):
         if block.heading in ("Run it", "Test it"):
             continue
         if block.file:
+            (tmp_path / block.file).parent.mkdir(exist_ok=True)
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+            if block.language == "yaml" and "/" not in block.file:  # a part is checked with what imports it
+                shell(f"iocflow check {block.file}", tmp_path)
         elif block.language == "python":
             (tmp_path / "example.py").write_text(block.text, encoding="utf-8")
             printed = shell("python example.py", tmp_path)
