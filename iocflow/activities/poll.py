@@ -218,7 +218,7 @@ def _rules(given: Mapping[str, Any]) -> Iterator[Rule]:
         if name in given:
             yield name, partial(check_name, given[name], name)
     if "query" in given:
-        why = "a poll only reads, and this begins with none of SELECT, WITH and VALUES"
+        why = "a poll only reads, and this begins with none of SELECT, WITH and VALUES; write a SELECT"
         yield demanded("query", _READS.match(given["query"]), why)
     if "batch" in given:
         yield demanded("batch", given["batch"] >= 1, f"it must be at least 1, not {given['batch']}")

@@ -72,7 +72,9 @@ class Stylesheet:
             text = Path(self.path).read_bytes()
             tree = etree.fromstring(text, safe_parser(), base_url=self.path)
         except OSError as error:
-            raise StylesheetError(f"{self.path}:1: cannot read the stylesheet: {error.strerror}") from error
+            raise StylesheetError(
+                f"{self.path}:1: cannot read the stylesheet: {error.strerror}; correct the path"
+            ) from error
         except etree.XMLSyntaxError as error:
             raise StylesheetError(f"{self.path}:{error.lineno}: {error.msg}") from error
         if declares_entities(tree):

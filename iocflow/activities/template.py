@@ -116,7 +116,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise TemplateError(f"{path}:1: cannot read the template: {error.strerror}") from error
+        raise TemplateError(f"{path}:1: cannot read the template: {error.strerror}; correct the path") from error
     except UnicodeDecodeError as error:
         raise TemplateError(f"{path}:1: the template is not in UTF-8: {error.reason}") from error
 
