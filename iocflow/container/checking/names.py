@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import importlib
-import pkgutil
 import sys
-import traceback
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Literal, TypeGuard
 
+from iocflow.container.checking.importing import Packages, imported, raised, remedy_for_missing
 from iocflow.container.nodes import clipped, is_unresolved
 from iocflow.container.reading.allowing import is_dotted, is_standard, lies_in
 from iocflow.container.reading.document import Document
@@ -41,6 +39,7 @@ class _Name:
     shown: str
     want: Want
     what: str
+    relative: bool
 
     @property
     def full(self) -> str:
@@ -62,6 +61,7 @@ class Names:
         """Take the document, with what it allows."""
         self._document = document
         self._findings = document.findings
+        self._packages = Packages(document)
         self._broken: set[str] = set()  # modules whose import raised, which is said once
 
     def resolve(self, node: Scalar, want: Want, what: str) -> object | None:
@@ -77,6 +77,8 @@ class Names:
         name = self._name(node, want, what)
         if name is None or not self._may_import(name):
             return None
+        if name.relative and not self._packages.is_there(name.place.file):
+            return None
         module = self._imported(name)
         if module is None:
             return None
@@ -86,7 +88,7 @@ class Names:
             self._note_unknown(name, module)
             return None
         except Exception as error:  # noqa: BLE001 - a module's own `__getattr__` may raise anything
-            self._note(name, f"`{name.shown}` cannot be had: {_raised(error)}", f"correct the {name.shown_module}")
+            self._note(name, f"`{name.shown}` cannot be had: {raised(error)}", f"correct the {name.shown_module}")
             return None
         return found if self._fits(found, name) and self._may_use(name, found) else None
 
@@ -97,6 +99,8 @@ class Names:
         full = text
         if text.startswith("."):
             package = self._document.packages.get(node.place.file)
+            if package == "":  # what it says is wrong, which is noted there
+                return None
             if package is None:
                 remedy = "write `package: your.package` at the top of the file, or the full name"
                 self._findings.error(
@@ -115,7 +119,7 @@ class Names:
             remedy = f"write `.{written}` for one in the `package:` of the file, or `package.module.{written}`"
             self._findings.error(node.place, f"{what}: `{written}` is no dotted name", remedy)
             return None
-        return _Name(node.place, module, attribute, written if "${" in node.text else full, want, what)
+        return _Name(node.place, module, attribute, written if "${" in node.text else full, want, what, full != text)
 
     def _may_import(self, name: _Name) -> bool:
         """Return whether the module may be imported, else note how to allow it."""
@@ -170,17 +174,15 @@ class Names:
         """Return the module, or note why it cannot be imported; one whose import raises is noted once."""
         if name.module in self._broken:
             return None
-        try:
-            return importlib.import_module(name.module)
-        except ModuleNotFoundError as error:
-            if error.name and lies_in(name.module, (error.name,)):
-                self._note_missing(name, error.name)
-                return None
-            raised = _raised(error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a module may raise anything while it is imported
-            raised = _raised(error)
-        self._broken.add(name.module)
-        self._note(name, f"the {name.shown_module} cannot be imported: {raised}", "correct the module")
+        found = imported(name.module)
+        if isinstance(found, ModuleType):
+            return found
+        if found.missing:
+            what = f"there is no {name.shown_module if name.is_placeholder else f'module `{found.missing}`'}"
+            self._note(name, what, remedy_for_missing(found.missing, name.place.file))
+        else:
+            self._broken.add(name.module)
+            self._note(name, f"the {name.shown_module} cannot be imported: {found.raised}", "correct the module")
         return None
 
     def _fits(self, found: object, name: _Name) -> TypeGuard[type | FunctionType]:
@@ -193,18 +195,6 @@ class Names:
             what = f"`{name.shown}` is {_kind(found)}, not {_WANTED[name.want]}"
             self._note(name, what, _other_key(name.want, found))
         return False
-
-    def _note_missing(self, name: _Name, missing: str) -> None:
-        parent, _, last = missing.rpartition(".")
-        around = sys.modules.get(parent)
-        path = getattr(around, "__path__", None)
-        if path is not None and last not in vars(around):
-            remedy = did_you_mean(last, [found.name for found in pkgutil.iter_modules(path)])
-        elif around is not None:
-            remedy = "a name is one look-up in a module: `package.module.Name`, and nothing inside of `Name`"
-        else:
-            remedy = "is it on the import path? The command line adds the current folder, `load()` adds nothing"
-        self._note(name, f"there is no {name.shown_module if name.is_placeholder else f'module `{missing}`'}", remedy)
 
     def _note_unknown(self, name: _Name, module: ModuleType) -> None:
         inside = vars(module)
@@ -238,14 +228,6 @@ def _is_wanted(want: Want, found: object) -> bool:
 def _is_core_file(module: str) -> bool:
     """Return whether `module` is one of iocflow's files, not of its folders, which hold the loader and the daemon."""
     return module.count(".") == 1 and not hasattr(sys.modules.get(module), "__path__")
-
-
-def _raised(error: BaseException) -> str:
-    """Return the error's type and message, and where it was raised when that is in a file."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
-    own = [frame for frame in frames if frame.filename not in (__file__, importlib.__file__)]
-    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
-    return f"{type(error).__name__}: {error}{place}"
 
 
 def _kind(found: object) -> str:

@@ -31,7 +31,8 @@ class Document:
         path: The root file as it was named.
         sections: Every section that is not structural (beans, processors, launchers, …), imports and profiles merged.
         defaults: The merged `defaults:`.
-        packages: The `package:` of each file that has one, for `.Name`.
+        packages: The `package:` of each file that has one, for `.Name`; empty when it is wrong, which is noted.
+        package_places: Where those stand.
         allow: The packages that names may come from.
         secrets: The secrets that were replaced.
         findings: The mistakes so far; later checks add theirs.
@@ -44,6 +45,7 @@ class Document:
     sections: dict[str, Node] = field(default_factory=dict)
     defaults: Table | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
+    package_places: Mapping[str, Place] = field(default_factory=dict)
     allow: tuple[str, ...] = ()
     secrets: Secrets = field(default_factory=Secrets)
     findings: Findings = field(default_factory=Findings)
@@ -77,7 +79,8 @@ def read_document(
     reader = FileReader(document.extensions, document.findings)
     reader.read(name)
     document.complete = reader.complete
-    document.packages = {source.file: source.package for source in reader.files if source.package}
+    document.package_places = {one.file: one.package_place for one in reader.files if one.package_place}
+    document.packages = {one.file: one.package for one in reader.files if one.package_place}
     _allow(document, reader, (allow,) if isinstance(allow, str) else tuple(allow))
     if reader.files:
         outside = Outside(os.environ if environ is None else environ, document.secrets, document.findings)

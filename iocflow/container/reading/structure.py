@@ -27,7 +27,8 @@ class SourceFile:
     Attributes:
         file: The file as it is named in places.
         folder: Its absolute folder.
-        package: Its `package:`, empty without one.
+        package: Its `package:`, empty without one, and when it is wrong.
+        package_place: Where that stands; None without one.
         allow: Its `allow:`, with places.
         imports: Its `imports:`, not followed yet.
         tables: Its `values` and `profiles`, as far as there are, at the place of that key.
@@ -37,6 +38,7 @@ class SourceFile:
     file: str
     folder: str
     package: str = ""
+    package_place: Place | None = None
     allow: list[tuple[str, Place]] = field(default_factory=list)
     imports: list[Scalar] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
@@ -71,6 +73,8 @@ def read_structure(source: SourceFile, top: Table, extensions: Extensions, findi
     if not _is_our_format(top, findings):
         return False
     for key, place, node in top:
+        if key == "package" and not is_empty(node):
+            source.package_place = node.place
         if is_empty(node) or is_unresolved(node) or key == "iocflow":
             continue
         if key in ("values", "profiles"):
