@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Any, Concatenate, ParamSpec, cast
 
 import typer
@@ -32,6 +32,8 @@ TERMINATED = 143
 """The same for SIGTERM: 128 + 15."""
 OUTPUT_CLOSED = 141
 """What a shell expects of a process whose reader went away: 128 + SIGPIPE."""
+OF_FILE = ("profile", "values")
+"""The common options that say how a FILE is read."""
 HELP = {"help_option_names": ["--help", "-h"]}
 
 P = ParamSpec("P")
@@ -52,7 +54,7 @@ def _assignments(entries: list[str] | None) -> list[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """The options that every command has."""
+    """The options that commands share; those `OF_FILE` are for commands that take a FILE."""
 
     profile: Annotated[
         list[str] | None, typer.Option("--profile", metavar="NAME", help="Switch on a profile of FILE; repeatable.")
@@ -113,6 +115,18 @@ class Session:
             self.terminal.complain("".join(traceback.format_exception(error)), head="")
 
 
+class _Command(TyperCommand):
+    """A command whose complaints about values are plain sentences."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # put there by pydantic, which typer asks
+            raise
+
+
 def command(
     *examples: str, level: LogLevel = LogLevel.WARNING
 ) -> Callable[[Callable[Concatenate[Session, P], ExitCode]], TyperCommand]:
@@ -128,7 +142,8 @@ def command(
     def decorate(function: Callable[Concatenate[Session, P], ExitCode]) -> TyperCommand:
         app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
         epilog = "\n".join(("\b", "Examples:", *(f"  {example}" for example in examples)))
-        app.command(function.__name__, help=function.__doc__, epilog=epilog)(_with_common_options(function, level))
+        made = app.command(function.__name__, cls=_Command, help=function.__doc__, epilog=epilog)
+        made(_with_common_options(function, level))
         return cast(TyperCommand, get_command(app))
 
     return decorate
@@ -136,10 +151,13 @@ def command(
 
 def _with_common_options(function: Callable[..., ExitCode], level: LogLevel) -> Callable[..., None]:
     """Return a function of keyword arguments that typer can read: those of `function`, then those of `Common`."""
-    common = {field.name for field in fields(Common)}
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    reads_file = any(each.name == "file" for each in own)
+    offered = inspect.signature(Common, eval_str=True).parameters.values()
+    common = [each for each in offered if reads_file or each.name not in OF_FILE]
 
     def call(**given: Any) -> None:
-        options = Common(**{key: given.pop(key) for key in common})
+        options = Common(**{each.name: given.pop(each.name) for each in common})
         terminal = Terminal(colour=not (options.no_color or os.environ.get("NO_COLOR")))
         # The console script does not put it there, and containers name modules that lie beside their file.
         sys.path.insert(0, os.getcwd())
@@ -150,11 +168,7 @@ def _with_common_options(function: Callable[..., ExitCode], level: LogLevel) -> 
                 status = _guarded(session, functools.partial(function, session, **given))
         raise typer.Exit(status)
 
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    parameters = [
-        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for each in (*own, *inspect.signature(Common, eval_str=True).parameters.values())
-    ]
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *common)]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
     return call

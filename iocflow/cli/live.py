@@ -35,7 +35,7 @@ class LiveView:
     def __init__(self, snapshot: Callable[[], Snapshot], mask: Callable[[str], str]) -> None:
         """Begin to draw on standard error; log lines from now on appear above."""
         self._live = Live(
-            console=Console(stderr=True),
+            console=Console(stderr=True, soft_wrap=True),  # log lines stay whole; the terminal wraps them
             get_renderable=lambda: drawn(snapshot(), mask),
             refresh_per_second=REDRAWS,
             redirect_stdout=False,

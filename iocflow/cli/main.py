@@ -20,7 +20,6 @@ COMMANDS = {
     "graph": "Draw processors as Mermaid or as plain text.",
     "schedule": "List the next firings of the timers.",
     "schema": "Print the JSON Schema of container files, for editors.",
-    "version": "Print the version.",
 }
 """The commands in the order of the help, with the line that stands there: `--help` loads none of their modules."""
 
@@ -71,7 +70,8 @@ def build() -> TyperGroup:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        load_command("version").main([], prog_name="iocflow version")
+        typer.echo(importlib.import_module("iocflow.cli.version").version_text())
+        raise typer.Exit
 
 
 def _options(

@@ -1,4 +1,4 @@
-"""`graph`, `schedule`, `schema`, `version`, and the help of every command."""
+"""`graph`, `schedule`, `schema`, the version, and the help of every command."""
 
 from __future__ import annotations
 
@@ -85,10 +85,26 @@ def test_schema_describes_container_files(iocflow: Any, root: Path) -> None:
     assert any("!ref" in tag for tag in tags["yaml.customTags"])
 
 
-@pytest.mark.parametrize("arguments", [["version"], ["--version"]])
-def test_version(iocflow: Any, arguments: list[str]) -> None:
-    """The version is the installed one."""
-    assert iocflow(*arguments).stdout.startswith(f"iocflow {version('iocflow')} (Python 3.")
+def test_version(iocflow: Any) -> None:
+    """The version is the installed one; one way to ask for it is enough."""
+    done = iocflow("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"iocflow {version('iocflow')} (Python 3.")
+    assert done.stdout.count("\n") == 1
+    assert iocflow("version").returncode == 2
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_are_there_where_they_do_something(iocflow: Any, name: str) -> None:
+    """Every command has the options about its output; those about a FILE are refused by a command that takes none."""
+    text = iocflow(name, "--help").stdout
+    assert all(option in text for option in ("--log-format", "--log-level", "--traceback", "--no-color"))
+    takes_file = "FILE" in text.partition("\n\n")[0]
+    assert takes_file is (name != "schema")
+    for option in ("--profile", "--set"):
+        assert (option in text) is takes_file
+    if not takes_file:
+        assert iocflow(name, "--profile", "loud").returncode == 2
 
 
 @pytest.mark.parametrize("name", COMMANDS)

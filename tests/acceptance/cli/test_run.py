@@ -118,6 +118,8 @@ def test_seed_from_file_and_standard_input(iocflow: Any, shop: Path) -> None:
         (["run", "shop.yaml", "greeting", "--seed", '{"id": }'], "--seed:1:8: Expecting value"),
         (["run", "shop.yaml", "greeting", "--seed", "@gone.json"], "--seed @gone.json: No such file or directory"),
         (["run", "shop.yaml", "greeting", "--set", "word"], "'word' assigns nothing; write KEY=VALUE"),
+        (["run", "shop.yaml", "greeting", "--log-format=xml"], "--log-format': 'xml' is not one of 'text', 'json'."),
+        (["run", "shop.yaml", "greeting", "--log-level=loud"], "--log-level': 'loud' is not one of 'debug', 'info'"),
         (["run", "shop.yaml", "greeting", "--sed", "1"], "No such option"),
         (["run", "shop.yaml"], "Missing argument"),
         (["run", "shop:ap", "greeting"], "ap is not there, an App is wanted; did you mean `app`?"),

@@ -141,6 +141,25 @@ def test_live_line_on_a_terminal(ticking: Path) -> None:
     assert b"INFO" in written
 
 
+def test_log_lines_stay_whole_on_a_terminal(ticking: Path) -> None:
+    """A log line is written as one line however narrow the terminal is: it can be searched and copied."""
+    controller, terminal = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "40"}
+    process = subprocess.Popen(
+        [IOCFLOW, "serve", "shop.yaml"], cwd=ticking.parent, stdout=subprocess.DEVNULL, stderr=terminal, env=environment
+    )
+    os.close(terminal)
+    written = b""
+    end = time.monotonic() + 30
+    whole = re.compile(rb"INFO \[\w{8}\] greeting: often: run [\w-]{36} of greeting ended COMPLETED after [\d.]+ s\r\n")
+    while not whole.search(written) and time.monotonic() < end:
+        written += os.read(controller, 4096)
+    process.kill()
+    process.wait(timeout=30)
+    os.close(controller)
+    assert whole.search(written), written.decode()
+
+
 def _drain(controller: int) -> None:
     """Read what is left, so that the daemon is not held up by a full terminal."""
     try:
