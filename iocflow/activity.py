@@ -13,8 +13,6 @@ from typing import Any, Concatenate, Generic, TypeVar
 from iocflow.context import ProcessContext
 from iocflow.error_handling import HandlesErrors, OnErrorLike, as_handlers
 
-__all__ = ["Activity", "BoundActivity", "FunctionActivity", "Result", "StepLike", "activity", "bound", "kebab_case"]
-
 Result = ProcessContext | str | None | Awaitable[ProcessContext | str | None]
 """What `execute` may return: the context from now on, a named result for routing, None, or an awaitable of these."""
 

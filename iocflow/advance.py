@@ -12,8 +12,6 @@ from typing import Literal, cast
 from iocflow.errors import ErrorRecord, StepLimitError, UnknownActivityError, record_of
 from iocflow.plan import Command, End, Ended, Frame, Mode, Plan, Position, ProcessorPlan, Reply, StepPlan, steps_of
 
-__all__ = ["advance", "start"]
-
 
 def start(plan: Plan, *, seeded: bool = False) -> Position:
     """Return the first position of a run; `seeded` when there is seed data to set."""

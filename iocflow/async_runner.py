@@ -13,8 +13,6 @@ from typing import Any, Self, TypeVar
 
 from iocflow.errors import IocflowError
 
-__all__ = ["AsyncRunner"]
-
 T = TypeVar("T")
 
 

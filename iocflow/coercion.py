@@ -17,8 +17,6 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin
 
 from iocflow.errors import SeedError
 
-__all__ = ["coerce", "hints_of"]
-
 
 def coerce(value: Any, wanted: Any, where: str) -> Any:
     """Return `value` as `wanted`, an annotation; what fits already is returned as it is.

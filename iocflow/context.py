@@ -20,8 +20,6 @@ from iocflow.errors import ErrorRecord, JoinConflictError, UnsetError
 # What belongs to one run alone.
 _NEVER_JOINED = frozenset({"stopped", "stop_reason"})
 
-__all__ = ["Lender", "ProcessContext", "StepInfo", "changes", "fields_of", "merge", "succeed"]
-
 
 class StepInfo:
     """What the engine lends an activity while it runs, as `context.step`; empty outside a run.

@@ -9,29 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import TIMEOUT_MAX
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
-from iocflow.errors import RecordedError, qualified, text_of
-
-__all__ = [
-    "CONTINUE",
-    "FAIL",
-    "PASS",
-    "STOP",
-    "AlwaysErrorHandler",
-    "Decision",
-    "ErrorHandler",
-    "GoTo",
-    "HandlesErrors",
-    "LoggingErrorHandler",
-    "OnError",
-    "OnErrorLike",
-    "RaisingErrorHandler",
-    "Retry",
-    "RetryingErrorHandler",
-    "as_handlers",
-    "class_names",
-]
+from iocflow.errors import RecordedError, qualified
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +107,7 @@ class LoggingErrorHandler(ErrorHandler):
         """Log and return PASS."""
         step = context.step
         if step.failure is None or not step.failure["logged"]:
-            text = "%s failed: %s"
-            self._logger.log(self._level, text, step.activity or "activity", text_of(error), exc_info=error)
+            self._logger.log(self._level, "%s failed", step.activity or "activity", exc_info=error)
             if step.failure is not None:
                 step.failure["logged"] = True
         return PASS
@@ -215,6 +194,6 @@ def as_handlers(on_error: OnErrorLike | None) -> tuple[HandlesErrors, ...]:
 
 
 def _handler(entry: object) -> HandlesErrors:
-    if isinstance(entry, type) or not isinstance(entry, HandlesErrors):
+    if isinstance(entry, type) or not callable(getattr(entry, "handle_error", None)):
         raise TypeError(f"{entry!r} is no error handler: it needs a method handle_error(context, error)")
-    return entry
+    return cast(HandlesErrors, entry)

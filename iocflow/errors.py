@@ -6,23 +6,6 @@ import itertools
 import time
 from typing import TypedDict
 
-__all__ = [
-    "DuplicateNameError",
-    "ErrorRecord",
-    "IocflowError",
-    "JoinConflictError",
-    "LiveErrors",
-    "RecordedError",
-    "SeedError",
-    "StepLimitError",
-    "UnknownActivityError",
-    "UnsetError",
-    "UnsupportedActivityError",
-    "qualified",
-    "record_of",
-    "text_of",
-]
-
 
 class IocflowError(Exception):
     """The base of every error that iocflow itself raises."""

@@ -12,8 +12,6 @@ from iocflow.errors import UnknownActivityError
 from iocflow.plan import ProcessorPlan
 from iocflow.processor import Compiler, Options, Processor
 
-__all__ = ["ExclusiveChoiceProcessor"]
-
 C = TypeVar("C", bound=ProcessContext)
 
 

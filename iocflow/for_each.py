@@ -12,8 +12,6 @@ from iocflow.context import ProcessContext, changes, merge
 from iocflow.plan import ProcessorPlan
 from iocflow.processor import Body, Compiler, Options, Processor
 
-__all__ = ["ForEachProcessor"]
-
 C = TypeVar("C", bound=ProcessContext)
 
 

@@ -8,8 +8,6 @@ from typing import Any, Protocol
 from iocflow.context import ProcessContext, StepInfo
 from iocflow.run import RunEvent
 
-__all__ = ["Interceptor", "RunObserver"]
-
 RunObserver = Callable[[RunEvent], None]
 """Takes one frozen event at a time, in the thread that runs the activity; what it raises is logged and dropped."""
 

@@ -33,8 +33,6 @@ from iocflow.run import (
     current_of_thread,
 )
 
-__all__ = ["Composite", "InlineLoop", "Parts", "settle", "take_asked"]
-
 
 class Composite(Protocol):
     """What a split or for-each does with contexts when the engine asks; the other kinds are never asked."""

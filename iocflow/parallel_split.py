@@ -11,8 +11,6 @@ from iocflow.context import ProcessContext, changes, merge
 from iocflow.plan import ProcessorPlan
 from iocflow.processor import Body, Compiler, Options, Processor
 
-__all__ = ["Joiner", "ParallelSplitProcessor"]
-
 C = TypeVar("C", bound=ProcessContext)
 
 Joiner = Callable[[Any, Mapping[str, Any]], ProcessContext | None]

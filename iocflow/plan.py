@@ -13,21 +13,6 @@ from typing import Any, Literal, TypedDict
 
 from iocflow.errors import ErrorRecord
 
-__all__ = [
-    "Command",
-    "End",
-    "Ended",
-    "Frame",
-    "Mode",
-    "Plan",
-    "Position",
-    "ProcessorPlan",
-    "Reply",
-    "StepPlan",
-    "plan_hash",
-    "steps_of",
-]
-
 
 class StepPlan(TypedDict):
     """One use of an activity or processor; `ref` is its id, `limit` its time limit in seconds."""

@@ -23,8 +23,6 @@ from iocflow.inline_loop import InlineLoop, Parts, settle, take_asked, tell
 from iocflow.plan import End, Plan, Position, ProcessorPlan, Reply, StepPlan, plan_hash
 from iocflow.run import Outcome, Run, RunFinished, RunStarted, current, current_of_thread
 
-__all__ = ["Body", "Compiler", "Options", "Processor"]
-
 C = TypeVar("C", bound=ProcessContext)
 
 # Looked up once: each costs as much as a short activity.

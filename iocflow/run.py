@@ -16,22 +16,6 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from iocflow.context import Lender, ProcessContext, StepInfo
 
-__all__ = [
-    "Outcome",
-    "Run",
-    "RunEvent",
-    "RunFinished",
-    "RunLogFilter",
-    "RunStarted",
-    "Step",
-    "StepFailed",
-    "StepFinished",
-    "StepOutcome",
-    "StepStarted",
-    "current",
-    "current_of_thread",
-]
-
 C = TypeVar("C", bound=ProcessContext)
 
 

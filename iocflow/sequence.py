@@ -10,8 +10,6 @@ from iocflow.context import ProcessContext
 from iocflow.plan import ProcessorPlan
 from iocflow.processor import Compiler, Options, Processor
 
-__all__ = ["SequenceProcessor"]
-
 C = TypeVar("C", bound=ProcessContext)
 
 
