@@ -23,6 +23,10 @@ LAST_SECONDS = 1.0
 """How long logging and flushing may each take before the process ends without them: a reader that stopped reading
 blocks them for ever."""
 
+ECHO_SECONDS = 0.1
+"""Within what time a signal that comes again is still the same one: timeout(1) and some process managers send it to the
+process and to its group, or pass on what a terminal has sent to the whole group."""
+
 HEEDED = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -50,7 +54,7 @@ def _flush() -> None:
 
 
 class Signals:
-    """Heeds SIGTERM and SIGINT: the first one asks to stop, the second one ends the process.
+    """Heeds SIGTERM and SIGINT: the first one asks to stop, the second one, unless it is its echo, ends the process.
 
     A signal's handler runs between two instructions of the main thread, which may hold any lock. So a handler only puts
     into a `SimpleQueue`, which is safe there, and a thread of its own does what may block.
@@ -69,7 +73,7 @@ class Signals:
         self._first = first
         self._forced = forced
         self._leave = leave
-        self._heard = 0
+        self._heard: tuple[int, float] | None = None
         self._orders: queue.SimpleQueue[tuple[float, str]] = queue.SimpleQueue()
         self._before: dict[signal.Signals, Any] = {}
 
@@ -92,11 +96,11 @@ class Signals:
         self._orders.put((seconds, why))
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        self._heard += 1
         name = signal.Signals(number).name
-        if self._heard == 1:
+        if self._heard is None:
+            self._heard = number, time.monotonic()
             self._first(name)
-        else:
+        elif number != self._heard[0] or time.monotonic() - self._heard[1] > ECHO_SECONDS:
             self._orders.put((0.0, f"another signal came, {name}"))
 
     def _watch(self) -> None:

@@ -137,6 +137,17 @@ def test_a_second_signal_ends_at_once(run: Callable[..., Running]) -> None:
     again.wait_for(lambda: again.journal() == ["began a", "began a"])
 
 
+def test_one_signal_that_comes_twice(run: Callable[..., Running]) -> None:
+    """What sends a signal to the process and to its group, as timeout(1) does, means one stop and not two."""
+    daemon = run().ready()
+    daemon.put("a", 0.5)
+    daemon.wait_for(lambda: daemon.journal() == ["began a"])
+    daemon.signal(signal.SIGTERM)
+    time.sleep(0.005)
+    assert daemon.signal(signal.SIGTERM).exit_code() == 0
+    assert daemon.journal() == ["began a", "ended a", "closing", "closed"]
+
+
 def test_the_grace_time_is_over(run: Callable[..., Running]) -> None:
     """A run that goes on after the grace time is left behind: its event is back in the inbox, and the code is 5."""
     daemon = run(grace=0.3).ready()
