@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, TypeVar, overload
 
 from iocflow.async_runner import AsyncRunner
 from iocflow.container.failures import ClosedError, CloseError, UnknownIdError, WrongTypeError
-from iocflow.container.inspecting.annotations import Candidate, fits, shown
+from iocflow.container.inspecting.annotations import Candidate, fits, shown_one
 from iocflow.container.secrets import Secrets
 from iocflow.context import ProcessContext
 from iocflow.errors import DuplicateNameError
@@ -126,7 +126,7 @@ class App:
         """
         found = self[id]
         if not fits(Candidate(found.__class__, objects=(found,)), type):
-            raise WrongTypeError(f"`{id}` is a `{shown(found.__class__)}`, not a `{shown(type)}`")
+            raise WrongTypeError(f"`{id}` is {shown_one(found.__class__)}, not {shown_one(type)}")
         typed: T = found
         return typed
 
@@ -145,10 +145,10 @@ class App:
             self._refuse_unknown(id, self._objects.processor_ids)
         found = self[id]
         if not isinstance(found, Processor):
-            raise WrongTypeError(f"`{id}` is a `{shown(type(found))}`, no processor")
+            raise WrongTypeError(f"`{id}` is {shown_one(type(found))}, no processor")
         if context is not None and not issubclass(found.context_type, context):
-            works = f"works on a `{shown(found.context_type)}`"
-            raise WrongTypeError(f"the processor `{id}` {works}, not on a `{shown(context)}`")
+            works = f"works on {shown_one(found.context_type)}"
+            raise WrongTypeError(f"the processor `{id}` {works}, not on {shown_one(context)}")
         return found
 
     @property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from iocflow.errors import IocflowError
-from iocflow.wiring import ConfigurationError
+from iocflow.wiring import ConfigurationError, Place
 
-__all__ = ["BuildError", "CloseError", "ClosedError", "UnknownIdError", "WrongTypeError"]
+__all__ = ["BuildError", "CloseError", "ClosedError", "UnfitError", "UnknownIdError", "WrongTypeError"]
 
 
 class BuildError(ConfigurationError):
@@ -13,6 +13,19 @@ class BuildError(ConfigurationError):
 
     The cause is what its constructor, factory or `init` raised.
     """
+
+
+class UnfitError(IocflowError):
+    """A factory made something that is not what is wanted of it.
+
+    Attributes:
+        place: Where the file says what is wanted.
+    """
+
+    def __init__(self, text: str, place: Place) -> None:
+        """Take the sentence, and where it belongs."""
+        super().__init__(text)
+        self.place = place
 
 
 class CloseError(IocflowError, ExceptionGroup[Exception]):

@@ -21,6 +21,7 @@ __all__ = [
     "parts",
     "plain",
     "size_of",
+    "with_article",
 ]
 
 
@@ -101,6 +102,11 @@ def clipped(text: str, *, length: int = 60) -> str:
     """Return `text` as a message quotes it: one line, cut after `length` characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def with_article(noun: str) -> str:
+    """Return `noun`, or the name of a class in backticks, with `a` or `an` before it."""
+    return f"{'an' if noun.lstrip('`')[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def described(node: Node) -> str:

@@ -18,7 +18,8 @@ from dependency_injector import providers
 from iocflow.activity import Activity
 from iocflow.container.building.lifecycle import Lifecycle
 from iocflow.container.checking.description import Bean, Constant, Entries, Inner, Items, Reference, Value
-from iocflow.container.inspecting.annotations import member_of
+from iocflow.container.failures import UnfitError
+from iocflow.container.inspecting.annotations import member_of, shown_one
 
 __all__ = ["Builder", "Provider"]
 
@@ -63,7 +64,7 @@ class Builder:
         arguments = [self._injected(value) for value in bean.positional]
         keywords = {name: self._injected(value) for name, value in bean.keywords.items()}
         named = isinstance(bean.target, type) and issubclass(bean.target, Activity) and bool(bean.id)
-        if bean.scope == "prototype" and not (bean.set or bean.init or named):
+        if bean.scope == "prototype" and not (bean.set or bean.init or named or bean.demands):
             return kind(bean.target, *arguments, **keywords)
         settings = self._injected(Entries(bean.set)) if bean.set else {}
         return kind(functools.partial(self._made, bean), settings, *arguments, **keywords)
@@ -87,6 +88,10 @@ class Builder:
         """
         try:
             made = bean.target(*arguments, **keywords)
+            for demand in bean.demands:
+                if not demand.met(made):
+                    kind = "None" if made is None else shown_one(type(made))
+                    raise UnfitError(f"{demand.wanted}, and `{bean.target.__name__}` made {kind}", demand.place)
             if bean.id and isinstance(made, Activity) and member_of(type(made), "name") is _UNNAMED:
                 made.name = bean.id
             for name, value in settings.items():

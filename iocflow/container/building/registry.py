@@ -16,7 +16,7 @@ from iocflow.container.building.builder import Builder, Provider
 from iocflow.container.building.lifecycle import Lifecycle
 from iocflow.container.checking.description import Bean, Process, Wire
 from iocflow.container.checking.graph import Graph
-from iocflow.container.failures import BuildError, CloseError
+from iocflow.container.failures import BuildError, CloseError, UnfitError
 from iocflow.wiring import Place
 
 __all__ = ["Registry"]
@@ -84,6 +84,8 @@ class Registry:
             self.close()
         except CloseError as others:
             notes += [f"and {', '.join(one.__notes__)}: {type(one).__name__}: {one}" for one in others.exceptions]
+        if isinstance(error, UnfitError):
+            return self._refusal(error.place, "; ".join((str(error), *notes)))
         return self._refusal(place, "; ".join((f"`{id}` cannot be built: {type(error).__name__}: {error}", *notes)))
 
     def get(self, id: str) -> Any:

@@ -55,6 +55,7 @@ class Beans:
                 continue
             bean = read_header(id, place, merged, self._checks)
             self._declared[id] = bean, merged
+            self._checks.declared[id] = bean
             made = type(self._checks.overrides[id]) if id in self._checks.overrides else bean.type
             self._checks.beans[id] = BeanInfo(id, made, place)
         self.used_templates = templates.parents

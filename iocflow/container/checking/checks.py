@@ -7,17 +7,28 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Union, get_args
 
-from iocflow.container.checking.description import Bean, Process
+from iocflow.container.checking.description import Bean, Demand, Process
 from iocflow.container.checking.misfits import refusals
 from iocflow.container.checking.names import Names, Want
-from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, alternatives, fits, missing, shown
+from iocflow.container.inspecting.annotations import (
+    UNKNOWN,
+    Candidate,
+    alternatives,
+    fits,
+    is_protocol,
+    met_by,
+    missing,
+    shown,
+    shown_one,
+)
+from iocflow.container.inspecting.calling import protocol_refusal
 from iocflow.container.inspecting.coercion import Coercion, MisfitError
 from iocflow.container.inspecting.parameters import Signatures
 from iocflow.container.nodes import described, has_unresolved, is_table, is_tagged, is_unresolved
 from iocflow.container.reading.document import Document
 from iocflow.wiring import BeanInfo, Listing, Node, Place, Scalar, Table, did_you_mean
 
-__all__ = ["Checks"]
+__all__ = ["Checks", "wants"]
 
 
 class Checks:
@@ -27,6 +38,7 @@ class Checks:
         findings: The mistakes, the document's own included; `error` and `warn` add to them.
         beans: Every bean that can be referred to; templates are in `templates`.
         processors: Every processor.
+        declared: Every bean as far as it is known before what it is given is read.
         defined: The described beans; `described` the processors.
         roots: Ids that a section outside beans and processors uses.
         overrides: The objects that replace beans.
@@ -45,6 +57,7 @@ class Checks:
         self.beans: dict[str, BeanInfo] = {}
         self.processors: dict[str, BeanInfo] = {}
         self.templates: dict[str, Place] = {}
+        self.declared: dict[str, Bean] = {}
         self.defined: dict[str, Bean] = {}
         self.described: dict[str, Process] = {}
         self.roots: set[str] = set()
@@ -78,10 +91,18 @@ class Checks:
             return None
         self.roots.add(id)
         annotation: Any = Union[expected]  # noqa: UP007 - of one, or of a tuple
-        if self.fits(self.candidate(id), annotation):
-            return id
-        self.misfit(id, annotation, what, node.place)
-        return None
+        found = self.candidate(id)
+        if not self.fits(found, annotation):
+            self.misfit(id, annotation, what, node.place)
+            return None
+        self.demand(id, annotation, what, node.place)
+        for one in alternatives(annotation):
+            if not found.loose and (refused := protocol_refusal(found.cls, one)):
+                method, why = refused
+                text, related = f"{what} is `{id}`, whose `{method}` {why}", self.defined_here(id)
+                self.error(node.place, text, f"compare it with `{shown(one)}.{method}`", related=related)
+                return None
+        return id
 
     def unknown_keys(
         self, table: Table, known: Iterable[str], what: str, *, later: Mapping[str, str] = MappingProxyType({})
@@ -130,7 +151,7 @@ class Checks:
         """Return what a reference to `id` gives."""
         if id in self.overrides:
             return Candidate(type(self.overrides[id]), objects=(self.overrides[id],))
-        bean = self.defined.get(id)
+        bean = self.declared.get(id)
         return Candidate(self.info(id).type, loose=bean is not None and bean.loose)
 
     def text(self, node: Node, what: str) -> str | None:
@@ -200,8 +221,20 @@ class Checks:
 
     def require(self, id: str, annotation: Any, what: str, place: Place) -> None:
         """Note it when the bean `id` is not what its use at `place` wants."""
-        if not self.fits(self.candidate(id), annotation):
+        if self.fits(self.candidate(id), annotation):
+            self.demand(id, annotation, what, place)
+        else:
             self.misfit(id, annotation, what, place)
+
+    def demand(self, id: str, annotation: Any, what: str, place: Place) -> None:
+        """Have the object of a factory compared with `annotation` when it is made."""
+        bean = self.declared.get(id)
+        if bean is not None and bean.loose and id not in self.overrides:
+            bean.demands.append(wants(annotation, what, place))
+
+    def defined_here(self, id: str) -> tuple[tuple[Place, str], ...]:
+        """Return the place of a bean or processor, to be shown beside a mistake about it."""
+        return ((self.info(id).place, f"`{id}` is defined here"),)
 
     def misfit(self, id: str, annotation: Any, what: str, place: Place) -> None:
         """Note that the bean `id` is not what stands at `place` should be."""
@@ -209,10 +242,17 @@ class Checks:
         by = "the override of " if id in self.overrides else ""
         self.error(
             place,
-            f"{what} wants `{shown(annotation)}`, and {by}`{id}` is a `{shown(found.cls)}`{missing(found, annotation)}",
-            "refer to a bean that fits",
-            related=[(self.info(id).place, f"`{id}` is defined here")],
+            f"{what} wants `{shown(annotation)}`, and {by}`{id}` is {shown_one(found.cls)}{missing(found, annotation)}",
+            self._remedy(id, annotation),
+            related=self.defined_here(id),
         )
+
+    def _remedy(self, id: str, annotation: Any) -> str:
+        classes = [one for one in alternatives(annotation) if isinstance(one, type) and not is_protocol(one)]
+        if id in self.overrides and classes:
+            cls = f"`{shown(classes[0])}`"
+            return f"let the fake subclass {cls}, or annotate a Protocol that names what is used of it"
+        return "refer to a bean that fits"
 
     def _hint(self, node: Node, annotation: Any) -> str:
         value = node.value if isinstance(node, Scalar) else None
@@ -221,6 +261,11 @@ class Checks:
         if isinstance(value, int | float) and str in alternatives(annotation):
             return f'write it in quotes to have text: "{node.text}"' if isinstance(node, Scalar) else ""
         return ""
+
+
+def wants(annotation: Any, what: str, place: Place) -> Demand:
+    """Return the demand that an object fits an annotation."""
+    return Demand(place, f"{what} wants `{shown(annotation)}`", met_by(annotation))
 
 
 def _value(node: Node, annotation: Any) -> Any:

@@ -13,6 +13,7 @@ __all__ = [
     "Block",
     "Choice",
     "Constant",
+    "Demand",
     "Each",
     "Entries",
     "Inner",
@@ -97,6 +98,20 @@ class Rule:
     goto: str = ""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """What somebody wants of an object whose factory does not say enough: it is looked at when it is made.
+
+    Attributes:
+        wanted: Who wants what, as the beginning of a sentence.
+        met: Whether an object is that.
+    """
+
+    place: Place
+    wanted: str
+    met: Callable[[object], bool]
+
+
 @dataclass(slots=True, eq=False)
 class Bean:
     """How one object is made.
@@ -107,6 +122,7 @@ class Bean:
         type: The class that the object will have; `object` when nobody knows.
         loose: Whether the object may be of a subclass of `type`, as what a factory returns.
         time_limit: Seconds for one attempt, where the bean is an activity.
+        demands: What is wanted of the object beyond what `type` promises.
     """
 
     id: str
@@ -124,6 +140,7 @@ class Bean:
     depends_on: tuple[Reference, ...] = ()
     on_error: tuple[Rule, ...] = ()
     time_limit: float | None = None
+    demands: list[Demand] = field(default_factory=list)
 
     @property
     def owner(self) -> str:

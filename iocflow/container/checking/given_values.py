@@ -7,9 +7,9 @@ import dataclasses
 from collections.abc import Callable, Container
 from typing import Any, get_args, get_origin
 
-from iocflow.container.checking.checks import Checks
+from iocflow.container.checking.checks import Checks, wants
 from iocflow.container.checking.description import Bean, Constant, Entries, Inner, Items, ProviderOf, Reference, Value
-from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, alternatives, fits, shown, unwrapped
+from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, alternatives, fits, shown, shown_one, unwrapped
 from iocflow.container.nodes import described, is_tagged
 from iocflow.wiring import Listing, Node, Scalar, Table
 
@@ -81,7 +81,9 @@ class GivenValues:
     def _new(self, node: Table, annotation: Any, what: str) -> Value:
         bean = self._inner(node)
         if not fits(Candidate(bean.type, loose=bean.loose), annotation):
-            self._misfit(node, f"a `{shown(bean.type)}`", annotation, what)
+            self._misfit(node, shown_one(bean.type), annotation, what)
+        elif bean.loose:
+            bean.demands.append(wants(annotation, what, node.place))
         return Inner(bean)
 
     def _items(self, node: Listing, annotation: Any, what: str) -> Value:

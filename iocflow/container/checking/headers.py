@@ -8,8 +8,8 @@ import types
 from typing import Any, Literal, get_origin
 
 from iocflow.container.checking.checks import Checks
-from iocflow.container.checking.description import Bean
-from iocflow.container.inspecting.annotations import UNKNOWN, alternatives, is_protocol
+from iocflow.container.checking.description import Bean, Demand
+from iocflow.container.inspecting.annotations import UNKNOWN, alternatives, is_protocol, met_by, shown
 from iocflow.container.nodes import described
 from iocflow.wiring import Place, Scalar, Table, did_you_mean
 
@@ -53,6 +53,8 @@ def read_header(id: str, place: Place, table: Table, checks: Checks) -> Bean:
         bean.kind = makers[0]
         bean.target = _target(table, bean.kind, bean.owner, checks)
         bean.type, bean.loose = _made(bean.kind, bean.target, checks)
+        if bean.kind == "factory" and bean.target is not None:
+            bean.demands.append(_promise(bean, table.entries["factory"].place, checks))
     elif not any(difflib.get_close_matches(key, MAKERS) for key in table.entries if key not in BEAN_KEYS):
         remedy = "write `class:` (or `call:`, `factory:`), or the `parent:` it has that from"
         checks.error(place, f"{bean.owner} does not say what makes it", remedy)
@@ -96,8 +98,15 @@ def _made(kind: str, target: Any, checks: Checks) -> tuple[type, bool]:
         return types.FunctionType, False
     (returned, *others) = alternatives(checks.signatures.of(target).returns)
     cls = get_origin(returned) or returned
-    known = isinstance(cls, type) and returned is not UNKNOWN and not others
+    known = isinstance(cls, type) and returned not in (UNKNOWN, Any) and not others
     return (cls if known else object), True
+
+
+def _promise(bean: Bean, place: Place, checks: Checks) -> Demand:
+    """Return that a factory makes what its annotation says; None only when it says that."""
+    returns = checks.signatures.of(bean.target).returns
+    what = "something" if returns is UNKNOWN else f"`{shown(returns)}`"
+    return Demand(place, f"`factory` of {bean.owner} is to make {what}", met_by(returns))
 
 
 def _scope(table: Table, owner: str, checks: Checks) -> Literal["singleton", "prototype"]:

@@ -10,10 +10,12 @@ from typing import Any, TypeGuard, Union
 
 from iocflow.activity import Activity
 from iocflow.container.checking.checks import Checks
-from iocflow.container.checking.description import Bean, Inner, Reference, Wire
-from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, missing, shown
+from iocflow.container.checking.description import Bean, Demand, Inner, Reference, Wire
+from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, missing, shown, shown_one
+from iocflow.container.inspecting.calling import refusal
 from iocflow.container.inspecting.contexts import activity_context, handler_context
 from iocflow.container.inspecting.parameters import Signatures
+from iocflow.container.nodes import with_article
 from iocflow.wiring import Place
 
 __all__ = ["HANDLER", "INTERCEPTOR", "JOINER", "OBSERVER", "Role", "Roles"]
@@ -21,19 +23,36 @@ __all__ = ["HANDLER", "INTERCEPTOR", "JOINER", "OBSERVER", "Role", "Roles"]
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role: its noun, what a bean has that fills it, and what is said of one that has it not."""
+    """A role: its noun, what a bean has that fills it and what that is given, what is said of one that has it not."""
 
     noun: str
     member: str
+    given: tuple[str, ...]
     lack: str
     remedy: str
 
+    def met(self, found: object) -> bool:
+        """Return whether an object fills it."""
+        return callable(getattr(found, self.member, None)) and not isinstance(found, type)
+
 
 _CALLABLE = ("it cannot be called", "name a function of your own, or a bean with `__call__`")
-HANDLER = Role("error handler", "handle_error", "it has no `handle_error`", "name a bean that has it")
-OBSERVER = Role("observer", "__call__", *_CALLABLE)
-INTERCEPTOR = Role("interceptor", "around_step", "it has no `around_step`", "name a bean that has it")
-JOINER = Role("joiner", "__call__", *_CALLABLE)
+HANDLER = Role(
+    "error handler",
+    "handle_error",
+    ("context", "error"),
+    "it has no `handle_error`",
+    "name a bean that has it",
+)
+OBSERVER = Role("observer", "__call__", ("event",), *_CALLABLE)
+INTERCEPTOR = Role(
+    "interceptor",
+    "around_step",
+    ("step", "context", "proceed"),
+    "it has no `around_step`",
+    "name a bean that has it",
+)
+JOINER = Role("joiner", "__call__", ("context", "branches"), *_CALLABLE)
 
 
 class Roles:
@@ -43,6 +62,7 @@ class Roles:
         """Take what the checks share."""
         self._checks = checks
         self._complete: set[Bean] = set()
+        self._refused: set[Any] = set()
         self._contexts: dict[Any, Any] = {}
 
     def candidate(self, wire: Wire) -> Candidate:
@@ -55,7 +75,7 @@ class Roles:
         """Return the bean that stands there, unless it is a processor or is overridden."""
         if isinstance(wire, Inner):
             return wire.bean
-        return None if wire.id in self._checks.overrides else self._checks.defined.get(wire.id)
+        return None if wire.id in self._checks.overrides else self._checks.declared.get(wire.id)
 
     def target(self, wire: Wire) -> Any:
         """Return the class or function that stands there; None for a processor, and when nobody knows."""
@@ -73,6 +93,9 @@ class Roles:
         if not candidate.unknown and not candidate.has(role.member):
             text = f"{what} is {self._named(wire)}, which is no {role.noun}: {role.lack}"
             self._note(wire, place, text, role.remedy)
+            return
+        self._demand(wire, role.met, f"{what} wants {with_article(role.noun)}", place)
+        self._takes(wire, role.member, role.given, place, what)
 
     def handles(self, wire: Wire, context: type | None, place: Place, what: str) -> None:
         """Note it when a handler is written for another context."""
@@ -94,7 +117,10 @@ class Roles:
                 why, remedy = "has no `execute`", "name an activity, a processor, or a `call:` bean"
             self._note(wire, place, f"{what} is {self._named(wire)}, which is no activity: it {why}", remedy)
             return
+        self._demand(wire, _is_activity, f"{what} wants an activity", place)
         bean, target = self.bean(wire), self.target(wire)
+        if isinstance(target, type):
+            self._takes(wire, "execute", ("context",), place, what)
         if bean is not None and bean.kind == "call" and bean.target is not None:
             self._completely(bean)
         if target is not None and context is not None:
@@ -105,6 +131,23 @@ class Roles:
         if (of, target) not in self._contexts:
             self._contexts[of, target] = of(target, self._checks.signatures)
         return self._contexts[of, target]
+
+    def _demand(self, wire: Wire, met: Callable[[object], bool], wanted: str, place: Place) -> None:
+        """Have the object of a factory looked at when it is made."""
+        bean = self.bean(wire)
+        if bean is not None and bean.loose:
+            bean.demands.append(Demand(place, wanted, met))
+
+    def _takes(self, wire: Wire, method: str, given: tuple[str, ...], place: Place, what: str) -> None:
+        """Note once of a class or function that it cannot be called with what it is going to be given."""
+        target, bean = self.target(wire), self.bean(wire)
+        why = "" if target is None else refusal(target, method, given, () if bean is None else bean.keywords)
+        if why and (target, method) not in self._refused:
+            self._refused.add((target, method))
+            name, arguments = target.__name__, ", ".join(given)
+            called = f"whose `{method}`" if isinstance(target, type) else "which"
+            wanted = f"def {method}(self, {arguments})" if isinstance(target, type) else f"def {name}({arguments})"
+            self._note(wire, place, f"{what} is {self._named(wire)}, {called} {why}", f"write `{wanted}`")
 
     def _completely(self, bean: Bean) -> None:
         """Note what a function needs beside the context and is not given."""
@@ -130,7 +173,7 @@ class Roles:
         works = f"which works on `{shown(wanted)}`, and the context is `{shown(context)}`{without}"
         text = f"{what} is {self._named(wire)}, {works}"
         lacking = without.removeprefix(" without ")
-        remedy = f"let the context have {lacking}" if lacking else f"let the context be a `{shown(wanted)}`"
+        remedy = f"let the context have {lacking}" if lacking else f"let the context be {shown_one(wanted)}"
         self._note(wire, place, text, f"{remedy}, or wire another one")
 
     def _is_processor(self, wire: Wire) -> TypeGuard[Reference]:
@@ -150,6 +193,11 @@ class Roles:
         if isinstance(wire, Reference):
             related = [(self._checks.info(wire.id).place, f"`{wire.id}` is defined here")]
         self._checks.error(place, text, remedy, related=related)
+
+
+def _is_activity(found: object) -> bool:
+    """Return whether an object can stand as a step: an activity, or a function or the like of it."""
+    return isinstance(found, Activity) or (callable(found) and not isinstance(found, type))
 
 
 _ACTIVITY: Any = Union[Activity, types.FunctionType, functools.partial]  # noqa: UP007

@@ -9,10 +9,11 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ForwardRef, Literal, TypeVar, Union, get_args, get_origin
 
+from iocflow.container.nodes import with_article
 from iocflow.context import ProcessContext
 
 __all__ = [
@@ -24,9 +25,11 @@ __all__ = [
     "is_protocol",
     "member_of",
     "members",
+    "met_by",
     "missing",
     "resolved",
     "shown",
+    "shown_one",
     "unwrapped",
 ]
 
@@ -121,6 +124,17 @@ def fits(candidate: Candidate, annotation: Any) -> bool:
     return candidate.unknown or any(_fits(candidate, one) for one in alternatives(annotation))
 
 
+def met_by(annotation: Any) -> Callable[[object], bool]:
+    """Return what tells whether an object can stand where `annotation` is, which takes None only if it says so."""
+
+    def met(found: object) -> bool:
+        if found is None:
+            return types.NoneType in (annotation, *get_args(unwrapped(annotation))) or annotation in (Any, object)
+        return fits(Candidate(type(found), objects=(found,)), annotation)
+
+    return met
+
+
 def _fits(candidate: Candidate, annotation: Any) -> bool:
     annotation = unwrapped(annotation)
     if annotation in (Any, object, UNKNOWN) or isinstance(annotation, TypeVar | str | ForwardRef):
@@ -157,6 +171,11 @@ def shown(annotation: Any) -> str:
     if isinstance(origin, type) and origin is not Literal:
         return f"{shown(origin)}[{', '.join('...' if one is ... else shown(one) for one in args)}]"
     return str(annotation).replace("typing.", "")
+
+
+def shown_one(annotation: Any) -> str:
+    """Return the annotation with an article before it, as a message speaks of one object."""
+    return with_article(f"`{shown(annotation)}`")
 
 
 def missing(candidate: Candidate, annotation: Any) -> str:

@@ -56,7 +56,7 @@ def test_wrong_types(loaded: Loaded) -> None:
             app.get("smtp", parts.Clock)
         with pytest.raises(WrongTypeError, match="`send` is a `Send`, no processor"):
             app.processor("send")
-        with pytest.raises(WrongTypeError, match="the processor `p` works on a `Order`, not on a `Parcel`"):
+        with pytest.raises(WrongTypeError, match="the processor `p` works on an `Order`, not on a `Parcel`"):
             app.processor("p", parts.Parcel)
 
 

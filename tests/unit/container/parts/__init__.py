@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -352,25 +352,3 @@ class Interceptor:
     def around_step(self, step: Any, context: Any, proceed: Callable[[], Any]) -> Any:
         self.seen.append(step.activity)
         return proceed()
-
-
-class Range:
-    """Knows which of its arguments go together, and a name that it cannot bear."""
-
-    def __init__(self, low: int = 0, high: int = 9, sender: Any = None, name: str = "") -> None:
-        BUILT.append("Range()")
-
-    @classmethod
-    def check_arguments(cls, arguments: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-        if "sender" in arguments:
-            yield "sender", "it is no constant"
-        low, high = arguments.get("low", 0), arguments.get("high", 9)
-        assert isinstance(low, int)
-        assert isinstance(high, int)
-        if low > high:
-            yield "low", f"{low} is more than {high}; write a smaller one"
-            yield "high", f"{high} is less than {low}; write a larger one"
-        if low == high:
-            yield "open", "an empty range has to be open"
-        if arguments.get("name"):
-            raise LookupError(f"nobody is called {arguments['name']}")

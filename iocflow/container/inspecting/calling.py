@@ -1,0 +1,57 @@
+"""Whether a method takes what it is going to be given."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from iocflow.container.inspecting.annotations import is_protocol, member_of, members
+
+__all__ = ["protocol_refusal", "refusal"]
+
+_PLAIN = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def refusal(target: Any, name: str, given: Sequence[str], named: Collection[str] = ()) -> str:
+    """Return why `target` cannot be called with what is `given` by position, in words that follow its name.
+
+    Args:
+        target: A class, whose method `name` is called on an object of it; or a function.
+        name: The method.
+        given: What the arguments are called in a message.
+        named: The parameters that are given by name.
+
+    Returns:
+        Empty when it can be called, and when nobody knows.
+    """
+    found = member_of(target, name) if isinstance(target, type) else target
+    bound = isinstance(target, type) and not isinstance(found, staticmethod)
+    function = getattr(found, "__func__", found)
+    if not inspect.isfunction(function):
+        return ""
+    # What a decorator leaves is called, not what it wraps: it may give that more arguments.
+    parameters = list(inspect.signature(function, follow_wrapped=False).parameters.values())
+    plain = [one for one in parameters if one.kind in _PLAIN]
+    wanted = len(given) + bound
+    lacking = given[max(len(plain) - bound, 0) :]
+    if lacking and not any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters):
+        return f"takes no {' and no '.join(f'`{one}`' for one in lacking)}"
+    others = [*plain[wanted:], *(one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY)]
+    needed = [one.name for one in others if one.default is inspect.Parameter.empty and one.name not in named]
+    if needed:
+        beside = f" beside {', '.join(f'`{one}`' for one in given)}" if given else ""
+        return f"needs {', '.join(f'`{one}`' for one in needed)}{beside}"
+    return ""
+
+
+def protocol_refusal(cls: type, protocol: type) -> tuple[str, str] | None:
+    """Return the first method of a Protocol that `cls` has with another signature, and why it cannot be called."""
+    for name in members(protocol) if is_protocol(protocol) else ():
+        declared = member_of(protocol, name)
+        if inspect.isfunction(declared):
+            given = [one.name for one in inspect.signature(declared).parameters.values() if one.kind in _PLAIN][1:]
+            why = refusal(cls, name, given)
+            if why:
+                return name, why
+    return None

@@ -1,0 +1,136 @@
+"""Parts whose arguments, methods or products are not what they should be, and some that only look so."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from iocflow.activity import Activity
+from iocflow.error_handling import PASS, Decision, ErrorHandler
+from tests.unit.container.parts import BUILT, Clock, Order, Sender, Smtp
+
+
+class Range:
+    """Knows which of its arguments go together, and a name that it cannot bear."""
+
+    def __init__(self, low: int = 0, high: int = 9, sender: Any = None, name: str = "") -> None:
+        BUILT.append("Range()")
+
+    @classmethod
+    def check_arguments(cls, arguments: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+        if "sender" in arguments:
+            yield "sender", "it is no constant"
+        low, high = arguments.get("low", 0), arguments.get("high", 9)
+        assert isinstance(low, int)
+        assert isinstance(high, int)
+        if low > high:
+            yield "low", f"{low} is more than {high}; write a smaller one"
+            yield "high", f"{high} is less than {low}; write a larger one"
+        if low == high:
+            yield "open", "an empty range has to be open"
+        if arguments.get("name"):
+            raise LookupError(f"nobody is called {arguments['name']}")
+
+
+class Eager(Activity[Order]):
+    """Wants more than the context."""
+
+    def execute(self, context: Order, sender: Sender, *, times: int, pace: int = 1) -> None: ...  # type: ignore[override]
+
+
+class Idle(Activity[Order]):
+    """Takes no context."""
+
+    def execute(self) -> None: ...  # type: ignore[override]
+
+
+class Static(Activity[Order]):
+    """Forgot what `staticmethod` means."""
+
+    @staticmethod
+    def execute(this: object, context: Order) -> None: ...  # type: ignore[override]
+
+
+class Helpful(Activity[Order]):
+    """Knows what `staticmethod` means."""
+
+    @staticmethod
+    def execute(context: Order) -> None: ...  # type: ignore[override]
+
+
+def lending(execute: Callable[..., None]) -> Callable[..., None]:
+    """Give a method more than it is given."""
+
+    @functools.wraps(execute)
+    def lent(*arguments: Any) -> None:
+        execute(*arguments, None)
+
+    return lent
+
+
+class Lent(Activity[Order]):
+    """Is given more by its decorator."""
+
+    @lending
+    def execute(self, context: Order, session: object) -> None: ...
+
+
+class Deaf(ErrorHandler):
+    """Takes no error."""
+
+    def handle_error(self, context: Order) -> Decision:  # type: ignore[override]
+        return PASS
+
+
+class Meddler:
+    """Wants too much of a step."""
+
+    def around_step(self, step: Any, context: Any, proceed: Callable[[], Any], more: int) -> Any: ...
+
+
+class Asking:
+    """Polls by what nobody gives."""
+
+    def poll(self, cursor: str) -> Iterator[object]: ...
+
+
+class Polling:
+    """Polls."""
+
+    def poll(self, cursor: str = "") -> Iterator[object]: ...
+
+
+def overhear(event: object, more: object) -> None: ...
+
+
+def join_two(context: Order) -> None: ...
+
+
+def make_nothing():  # type: ignore[no-untyped-def]
+    BUILT.append("make_nothing")
+
+
+def make_nothing_perhaps() -> Smtp | None: ...
+
+
+def make_wrong() -> Smtp:
+    return Clock()  # type: ignore[return-value]
+
+
+def make_any() -> Any:
+    return Clock()
+
+
+def make_activity():  # type: ignore[no-untyped-def]
+    def act(context: Order) -> None:
+        context.line = "acted"
+
+    return act
+
+
+class Guard:
+    """Is annotated with a concrete class."""
+
+    def __init__(self, smtp: Smtp) -> None:
+        self.smtp = smtp
