@@ -14,11 +14,10 @@ from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
 from iocflow.launch.schemas import duration_schema, number, text
 from iocflow.launch.settings import DaemonSettings
-from iocflow.wiring import Node, Place, Scalar, Scope, Table, Wired, did_you_mean
+from iocflow.wiring import Node, Place, Scalar, Scope, Table, Wired, check_id, did_you_mean
 
 __all__ = ["DaemonReader", "LauncherEntry", "LauncherReader", "LaunchersReader", "read_duration", "refused"]
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NUMBER = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*")
 _POOL = (1, 1000)
 _DURATIONS = {
@@ -120,9 +119,7 @@ class LaunchersReader:
         return lambda wired: tuple(build(wired) for build in builders)
 
     def _read(self, name: str, place: Place, node: Node, scope: Scope) -> Callable[[Wired], Launcher] | None:
-        if not _NAME.fullmatch(name):
-            remedy = "letters, digits, `-`, `_` and `.`, beginning with a letter or a digit"
-            scope.findings.error(place, f"`{name}` is no name for a launcher", remedy)
+        check_id(name, "launcher", place, scope.findings)
         if not isinstance(node, Table):
             remedy = f"write {name}: {{processor: …, every: 60s}}"
             scope.findings.error(node.place, f"launcher `{name}` is no mapping", remedy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -23,8 +24,12 @@ __all__ = [
     "SectionReader",
     "Table",
     "Wired",
+    "check_id",
     "did_you_mean",
 ]
+
+
+_ID = re.compile(r"[^\W_][\w-]*")
 
 
 class Place(NamedTuple):
@@ -146,6 +151,20 @@ class Findings:
     def failed(self) -> bool:
         """Whether there is any mistake that is more than a warning."""
         return any(not mistake.warning for mistake in self.mistakes)
+
+
+def check_id(id: str, noun: str, place: Place, findings: Findings) -> bool:
+    """Return whether `id` can be the name of something in a container file, a `noun`; else note it at `place`.
+
+    It stands in paths (`outer/inner`), routes, keys and addresses, where other characters have a meaning. The rule is
+    the same for beans, processors, launchers, branches and results.
+    """
+    if _ID.fullmatch(id):
+        return True
+    what = f"`{' '.join(id.split())}` cannot be the id of a {noun}" if id.strip() else f"the id of a {noun} is empty"
+    remedy = "write letters, digits, `-` and `_`, beginning with a letter or a digit"
+    findings.error(place, what, remedy)
+    return False
 
 
 def did_you_mean(wrong: str, known: Iterable[str], *, listed: int = 12) -> str:

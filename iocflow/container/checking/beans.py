@@ -21,7 +21,7 @@ from iocflow.container.checking.templates import Templates
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, fields_of, member_of, resolved, shown
 from iocflow.container.inspecting.parameters import Signature, arranged
 from iocflow.container.nodes import has_unresolved
-from iocflow.wiring import BeanInfo, Node, Place, Scalar, Table, did_you_mean
+from iocflow.wiring import BeanInfo, Node, Place, Scalar, Table, check_id, did_you_mean
 
 __all__ = ["Beans"]
 
@@ -216,10 +216,7 @@ def definitions(section: Table, noun: str, checks: Checks) -> Iterator[tuple[str
     for id, place, node in section:
         if id in RESERVED:
             checks.error(place, f"`{id}` cannot be the id of a {noun}: routes give it a meaning", "take another one")
-        elif "." in id or not id or id != id.strip() or ":" in id or "/" in id:
-            what = f"`{id}` cannot be the id of a {noun}: it has a dot, slash, colon or blank"
-            checks.error(place, what, "write letters, digits and `-`")
-        elif (table := checks.table(node, f"{noun} `{id}`")) is not None:
+        elif check_id(id, noun, place, checks.findings) and (table := checks.table(node, f"{noun} `{id}`")) is not None:
             yield id, place, table
 
 

@@ -24,7 +24,7 @@ from iocflow.container.checking.description import (
 from iocflow.container.checking.roles import JOINER
 from iocflow.container.inspecting.annotations import fields_of, shown
 from iocflow.container.nodes import described, is_table
-from iocflow.wiring import Listing, Node, Scalar, Table, did_you_mean
+from iocflow.wiring import Listing, Node, Scalar, Table, check_id, did_you_mean
 
 __all__ = ["KINDS", "Blocks"]
 
@@ -156,7 +156,8 @@ class Blocks:
         if branches is None:
             return None
         found: dict[str, Step] = {}
-        for name, _, branch in branches:
+        for name, place, branch in branches:
+            check_id(name, "branch", place, self._checks.findings)
             step = self.step(branch, f"branch `{name}` of {what}")
             if step is not None:
                 self._beans.rules.go(self.rules_of(step), None, f"branch `{name}` of {what}")

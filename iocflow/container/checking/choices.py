@@ -10,7 +10,7 @@ from iocflow.container.checking.description import Block, Choice, Step
 from iocflow.container.checking.roles import Roles
 from iocflow.container.inspecting.contexts import results
 from iocflow.container.nodes import described
-from iocflow.wiring import Node, Place, Scalar, Table, did_you_mean
+from iocflow.wiring import Node, Place, Scalar, Table, check_id, did_you_mean
 
 __all__ = ["Choices"]
 
@@ -54,6 +54,7 @@ class Choices:
         steps = {decides.name: decides}
         targets: dict[str, str] = {}
         for result, place, to in table:
+            check_id(result, "route", place, self._checks.findings)
             if isinstance(to, Scalar) and to.value == END:
                 targets[result] = END
             elif (step := self._step(to, f"route `{result}` of {what}")) is not None:
@@ -102,6 +103,8 @@ class Choices:
         table = self._checks.table(to, f"the routes of `{key}`")
         if table is None:
             return {ELSE: END}
+        for result, at, _ in table:
+            check_id(result, "route", at, self._checks.findings)
         routes = {result: self._target(node, f"the route `{result}` of `{key}`", names) for result, _, node in table}
         if ELSE not in routes:
             self._checks.error(place, f"the routes of `{key}` have no `else`", "write `else: end`, or where it leads")

@@ -192,7 +192,7 @@ def test_a_moment_that_has_passed(write: Callable[[str], Path], launcher: str, p
 @pytest.mark.parametrize(
     ("section", "says"),
     [
-        ('launchers:\n  "bad name!": {processor: p, every: 5s}', "`bad name!` is no name for a launcher"),
+        ('launchers:\n  "bad name!": {processor: p, every: 5s}', "`bad name!` cannot be the id of a launcher"),
         ("launchers: [p]", "`launchers` is no mapping"),
         ("daemon: 5", "`daemon` is no mapping"),
         ("daemon: {pool: 0}", "pool of the daemon is out of bounds; write 1 to 1000"),
