@@ -11,9 +11,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from iocflow.errors import SeedError
 from iocflow.launch.contract import Launch, Launchable, Overlap, Poller
 from iocflow.launch.counters import Count
 from iocflow.launch.duration import duration_text
+from iocflow.launch.ended import Ended
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import BaseLauncher, Host
 from iocflow.launch.pool import Progress, Task
@@ -28,6 +30,8 @@ logger = logging.getLogger("iocflow.schedule")
 LATE_AFTER = timedelta(seconds=30)
 """How long after its moment (and its jitter) a tick may begin before it counts as late."""
 LONGEST_JITTER = timedelta(days=1)
+_NO_MORE = object()
+"""Stands for the seed after the last one."""
 
 
 class Late(StrEnum):
@@ -206,11 +210,10 @@ class PollingLauncher(BaseLauncher):
             seeds: Iterator[Any] = iter(self._poller.poll())
             if hasattr(seeds, "close"):
                 closing.callback(seeds.close)
-            for seed in seeds:
-                if self._stopping:
-                    break
+            seed = next(seeds, _NO_MORE)
+            while seed is not _NO_MORE and not self._stopping:
                 found += 1
-                self._host.perform(self._launch(moment, seed), progress)
+                seed = _following(seeds, self._host.perform(self._launch(moment, seed), progress))
         if not found:
             self.counters.add(Count.NOTHING_FOUND)
             logger.debug("launcher %s: nothing found", self.name, extra={"launcher": self.name})
@@ -229,3 +232,14 @@ class PollingLauncher(BaseLauncher):
         self.counters.add(count, number)
         level = logging.INFO if count is Count.SKIPPED_OVERLAP else logging.WARNING
         logger.log(level, f"launcher %s: {message}", self.name, *args, extra={"launcher": self.name})
+
+
+def _following(seeds: Iterator[Any], ended: Ended) -> Any:
+    """Return the seed after the one whose run has ended; a generator is told of a seed that no run could begin with."""
+    throw = getattr(seeds, "throw", None)
+    if throw is None or not isinstance(ended.error, SeedError) or ended.failing_activity:
+        return next(seeds, _NO_MORE)
+    try:
+        return throw(ended.error)
+    except StopIteration:
+        return _NO_MORE

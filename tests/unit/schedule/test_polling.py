@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from iocflow.context import ProcessContext
+from iocflow.errors import SeedError
 from iocflow.launch.contract import Overlap
 from iocflow.launch.counters import Count
 from iocflow.launch.errors import LauncherError
@@ -241,6 +242,53 @@ def test_a_poll_that_finds_nothing_is_counted(
     started(host, every("60s", work.processor, name="x", poll=cursor)).turn()
     eventually(lambda: counts(host, "x") == {"nothing_found": 1})
     assert caplog.records == []
+
+
+class Numbered(ProcessContext):
+    seed_data: int
+
+
+@pytest.mark.parametrize("catches", [True, False])
+def test_a_seed_that_does_not_fit_moves_no_cursor(host_with: HostWith, catches: bool) -> None:
+    """The poller is told at its `yield`: if it catches the error it goes on with the next seed, else the poll ends."""
+    moved: list[object] = []
+
+    class Finds:
+        def poll(self) -> Iterator[object]:
+            for seed in (1, "two", 3):
+                try:
+                    yield seed
+                except SeedError:
+                    if not catches:
+                        raise
+                else:
+                    moved.append(seed)
+
+    processor = SequenceProcessor([lambda context: None], context=Numbered, name="numbers")
+    host = host_with("x")
+    launcher = every("60s", processor, name="x", poll=Finds())
+    started(host, launcher).turn()
+    eventually(
+        lambda: (
+            counts(host, "x")
+            == {"started": 2 + catches, "completed": 1 + catches, "failed": 1} | ({} if catches else {"errors": 1})
+        )
+    )
+    assert moved == ([1, 3] if catches else [1])
+
+
+def test_an_activity_s_own_seed_error_is_no_refusal(host_with: HostWith, work: Work) -> None:
+    """A run that began and failed moves the cursor, whatever the error."""
+
+    def refuse(context: ProcessContext) -> None:
+        raise SeedError("of another processor")
+
+    work.behaviour = refuse
+    notes: list[str] = []
+    host = host_with("x")
+    started(host, every("60s", work.processor, name="x", poll=Cursor(notes))).turn()
+    eventually(lambda: notes[-1:] == ["closed"])
+    assert "moved to 3" in notes
 
 
 def test_a_poll_that_raises_shows_and_is_repeated(
