@@ -5,21 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 
 import pytest
 
 from iocflow.context import ProcessContext
 from iocflow.errors import SeedError
-from iocflow.launch.contract import Overlap
 from iocflow.launch.counters import Count
-from iocflow.launch.errors import LauncherError
 from iocflow.launch.host import DaemonHost
 from iocflow.launch.snapshot import LauncherState
-from iocflow.schedule import at, cron, every, next_firings
-from iocflow.schedule.polling import Late, PollingLauncher, PollingOptions
+from iocflow.schedule import at, cron, every
+from iocflow.schedule.polling import PollingLauncher
 from iocflow.schedule.timer import Timer
-from iocflow.schedule.timing import Every
 from iocflow.sequence import SequenceProcessor
 
 HostWith = Callable[..., DaemonHost]
@@ -367,51 +363,3 @@ def test_finish_gives_up_at_the_deadline(host_with: HostWith, work: Work) -> Non
     assert not launcher.finish(host.clock.monotonic() + 0.05)
     assert time.perf_counter() - began < 3
     work.go.set()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        PollingOptions(jitter=timedelta(seconds=-1)),
-        PollingOptions(jitter=timedelta(seconds=60)),
-        PollingOptions(overlap=Overlap.ALLOW),
-        PollingOptions(Late.SKIP, Overlap.SKIP, timedelta(days=2)),
-    ],
-)
-def test_options_that_cannot_be_meant(options: PollingOptions) -> None:
-    """Jitters outside their bounds, and overlapping ticks, are refused."""
-    with pytest.raises(LauncherError):
-        options.check(Every(timedelta(seconds=60)))
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda p: every("0s", p),
-        lambda p: every("-5s", p),
-        lambda p: every("soon", p),
-        lambda p: every("9999999999999d", p),
-        lambda p: every("60s", p, late="never"),
-        lambda p: every("60s", p, jitter="x"),
-        lambda p: cron("61 * * * *", p),
-        lambda p: cron("* * * * *", p, timezone="Mars/Olympus"),
-        lambda p: cron("* * * * *", p, dst="thrice"),
-        lambda p: at("tomorrow", p),
-    ],
-)
-def test_constructors_refuse(make: Callable[[object], object], work: Work) -> None:
-    """What cannot be meant is refused where it is written, as one kind of error."""
-    with pytest.raises(LauncherError):
-        make(work.processor)
-
-
-def test_next_firings(watch, work: Work) -> None:
-    """The listing is in the launcher's own zone; what no schedule sets off has none."""
-    launcher = cron("30 1 * * *", work.processor, timezone="America/New_York")
-    assert [str(one) for one in next_firings(launcher, 2, watch.now())] == [
-        "2026-03-03 01:30:00-05:00",
-        "2026-03-04 01:30:00-05:00",
-    ]
-    assert [one.second for one in next_firings(every("7s", work.processor), 3, watch.now())] == [0, 7, 14]
-    assert len(next_firings(at("2026-04-01", work.processor), 3, watch.now())) == 1
-    assert next_firings(object(), 3, watch.now()) == []
