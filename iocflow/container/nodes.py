@@ -113,4 +113,4 @@ def described(node: Node) -> str:
     """Return what the file says there, as a message may print it."""
     if isinstance(node, Scalar):
         return f"`{clipped(node.text)}`" if node.text else "empty"
-    return "a list" if isinstance(node, Listing) else "an inner bean" if node.tag else "a table"
+    return "a list" if isinstance(node, Listing) else "an inner bean" if node.tag else "a mapping"

@@ -76,15 +76,15 @@ class Beans:
         self._complete(bean, table)
         return bean
 
-    def wired(self, node: Node, what: str, want: Want) -> Wire | None:
-        """Return the bean that stands where one is named: an id, a dotted name, or a `!new` table."""
+    def wired(self, node: Node, what: str, want: Want, fit: Callable[[str], bool] | None = None) -> Wire | None:
+        """Return the bean that stands where one is named: an id (of those that `fit`), a dotted name, or `!new`."""
         if isinstance(node, Table) and node.tag == "new":
             return Inner(self.inner(node))
         name = self._checks.text(node, what)
         if name is None or not isinstance(node, Scalar):
             return None
         if "." not in name:
-            id = self._checks.lookup(node, what)
+            id = self._checks.lookup(node, what, fit)
             return None if id is None else Reference(id, node.place)
         target = self._checks.resolve(node, want, what)
         if target is None:

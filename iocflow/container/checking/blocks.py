@@ -100,7 +100,7 @@ class Blocks:
         name = node.value if isinstance(node, Scalar) and not node.tag else None
         if isinstance(name, str) and name in self._anonymous:
             return self._anonymous[name]
-        wire = self._beans.wired(node, what, "any")
+        wire = self._beans.wired(node, what, "any", self._beans.roles.acting)
         if isinstance(wire, Inner) and isinstance(name, str):
             self._anonymous[name] = wire
         return wire
@@ -127,7 +127,7 @@ class Blocks:
             known = ("do", *KINDS)
             wrong = next(iter(table.entries), "")
             remedy = did_you_mean(wrong, known)
-            self._checks.error(table.place, f"{what} is a table that does not say what to do", remedy)
+            self._checks.error(table.place, f"{what} is a mapping that does not say what to do", remedy)
             return None
         if not kinds:
             self._checks.unknown_keys(table, ("do", *_OPTIONS), what)
@@ -166,7 +166,8 @@ class Blocks:
             self._checks.error(node.place, f"{what} has no branches", "write `NAME: ACTIVITY` for each")
         join = None
         if "join" in table.entries:
-            join = self._beans.wired(table.entries["join"], f"`join` of {what}", "any")
+            fit = self._beans.roles.filling(JOINER)
+            join = self._beans.wired(table.entries["join"], f"`join` of {what}", "any", fit)
             if join is not None:
                 self._beans.roles.fills(join, JOINER, table.entries["join"].place, f"`join` of {what}")
         return Split(found, join)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, Union, get_args
+from typing import Any, Union, get_args, get_origin
 
 from iocflow.container.checking.description import Bean, Demand, Process
 from iocflow.container.checking.misfits import refusals
@@ -18,6 +18,7 @@ from iocflow.container.inspecting.annotations import (
     is_protocol,
     met_by,
     missing,
+    resolved,
     shown,
     shown_one,
 )
@@ -86,11 +87,11 @@ class Checks:
 
     def reference(self, node: Node, expected: type | tuple[type, ...], what: str) -> str | None:
         """Return the id that `node` names if it is a bean or processor of such a type, else note it."""
-        id = self.lookup(node, what)
+        annotation: Any = Union[expected]  # noqa: UP007 - of one, or of a tuple
+        id = self.lookup(node, what, self.fitting(annotation))
         if id is None:
             return None
         self.roots.add(id)
-        annotation: Any = Union[expected]  # noqa: UP007 - of one, or of a tuple
         found = self.candidate(id)
         if not self.fits(found, annotation):
             self.misfit(id, annotation, what, node.place)
@@ -167,11 +168,11 @@ class Checks:
         return None
 
     def table(self, node: Node, what: str) -> Table | None:
-        """Return the node if it is a table, or note that it is none."""
+        """Return the node if it is a mapping, or note that it is none."""
         if is_table(node):
             return node
         if not is_unresolved(node):
-            self.error(node.place, f"{what} is {described(node)}", "write a table `key: value`")
+            self.error(node.place, f"{what} is {described(node)}", "write a mapping, `key: value`")
         return None
 
     def text_at(self, table: Table, key: str, owner: str) -> str | None:
@@ -197,8 +198,10 @@ class Checks:
         """Return the items of a list; anything else is a list of one."""
         return node.items if isinstance(node, Listing) and not node.tag else (node,)
 
-    def lookup(self, node: Node, what: str) -> str | None:
-        """Return the id that `node` names, or note that there is no such bean or processor."""
+    def lookup(self, node: Node, what: str, fit: Callable[[str], bool] | None = None) -> str | None:
+        """Return the id that `node` names, or note that there is no such bean or processor; only ids that `fit` are
+        offered instead.
+        """
         if is_unresolved(node):
             return None
         id = node.value if isinstance(node, Scalar) else None
@@ -215,7 +218,9 @@ class Checks:
                 related=[(self.templates[id], f"`{id}` is defined here")],
             )
         elif self.document.complete:  # otherwise it may be defined in a file that could not be read
-            remedy = "an id has no dot; a class is named by `class:`" if "." in id else did_you_mean(id, self.ids)
+            fitting = list(filter(fit, self.ids)) if fit else self.ids
+            remedy = did_you_mean(id, fitting) if fitting else "none of the file's would fit here"
+            remedy = "an id has no dot; a class is named by `class:`" if "." in id else remedy
             self.error(node.place, f"{what} is {described(node)}, which is no bean or processor", remedy)
         return None
 
@@ -225,6 +230,10 @@ class Checks:
             self.demand(id, annotation, what, place)
         else:
             self.misfit(id, annotation, what, place)
+
+    def fitting(self, annotation: Any) -> Callable[[str], bool]:
+        """Return what tells whether a bean or processor can be given where `annotation` stands."""
+        return lambda id: self.fits(self.candidate(id), annotation)
 
     def demand(self, id: str, annotation: Any, what: str, place: Place) -> None:
         """Have the object of a factory compared with `annotation` when it is made."""
@@ -284,4 +293,6 @@ def _value(node: Node, annotation: Any) -> Any:
     each = next((args[-1] for one in wanted if (args := [arg for arg in get_args(one) if arg is not ...])), UNKNOWN)
     if isinstance(node, Listing):
         return [_value(item, each) for item in node.items]
-    return {key: _value(value, each) for key, value in node.entries.items()}
+    classes = [get_origin(one) or one for one in wanted]
+    fields = next((found for cls in classes if isinstance(cls, type) and (found := resolved(cls))), {})
+    return {key: _value(value, fields.get(key, each)) for key, value in node.entries.items()}

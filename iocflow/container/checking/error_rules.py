@@ -10,7 +10,7 @@ from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Constant, Inner, Reference, Rule, Value, Wire
 from iocflow.container.checking.roles import HANDLER, Roles
 from iocflow.container.nodes import described, is_table
-from iocflow.error_handling import CONTINUE, FAIL, PASS, STOP, Decision, GoTo, RetryingErrorHandler
+from iocflow.error_handling import CONTINUE, FAIL, PASS, STOP, Decision, GoTo, RaisingErrorHandler, RetryingErrorHandler
 from iocflow.wiring import Node, Place, Scalar, Table, did_you_mean
 
 __all__ = ["DECISIONS", "RETRY_OPTIONS", "RULE_KEYS", "Rules"]
@@ -30,7 +30,7 @@ RETRY_OPTIONS: dict[str, tuple[str, Any]] = {
 class Rules:
     """Reads error rules; `wired` finds the bean that a node names."""
 
-    def __init__(self, checks: Checks, roles: Roles, wired: Callable[[Node, str, Any], Wire | None]) -> None:
+    def __init__(self, checks: Checks, roles: Roles, wired: Callable[..., Wire | None]) -> None:
         """Take what the checks share."""
         self._checks = checks
         self._roles = roles
@@ -45,7 +45,29 @@ class Rules:
         entries = self._checks.listed(node)
         texts = [what if len(entries) == 1 else f"entry {i} of {what}" for i in range(1, len(entries) + 1)]
         rules = [self._rule(entry, text) for entry, text in zip(entries, texts, strict=True)]
+        self._idle(rules, texts)
         return tuple(rule for rule in rules if rule is not None)
+
+    def _idle(self, rules: list[Rule | None], texts: list[str]) -> None:
+        """Warn about the first rule behind one that answers every error."""
+        last: Rule | None = None
+        for rule, text in zip(rules, texts, strict=True):
+            if rule is not None and last is not None:
+                what = f"{text} is never asked: an entry before it answers every error"
+                self._checks.warn(rule.place, what, "put it first, or remove it", related=[(last.place, "this one")])
+                return
+            if rule is not None and self._answers_all(rule):
+                last = rule
+
+    def _answers_all(self, rule: Rule) -> bool:
+        """Return whether no error passes a rule."""
+        if rule.errors and Exception not in rule.errors:
+            return False
+        if isinstance(rule.answer, Constant):
+            return isinstance(rule.answer.value, Decision) and rule.answer.value is not PASS
+        wire = rule.answer
+        bean = self._roles.bean(wire) if isinstance(wire, Reference | Inner) else None
+        return bean is not None and bean.target is RaisingErrorHandler
 
     def fit(self, rules: tuple[Rule, ...], context: type | None, what: str) -> None:
         """Note handlers that are written for another context."""
@@ -87,7 +109,8 @@ class Rules:
         errors = self._errors(node, what)
         answer, goto = self._answer(answers[0], node.entries[answers[0]], what)
         place = node.entries[answers[0]].place if goto else node.place
-        return None if answer is None else Rule(place, answer, errors, goto)
+        unknown = "for" in node.entries and not errors  # which is noted, and must not look like a rule for all of them
+        return None if answer is None or unknown else Rule(place, answer, errors, goto)
 
     def _errors(self, table: Table, what: str) -> tuple[type[Exception], ...]:
         found = []
@@ -144,7 +167,7 @@ class Rules:
             return None
 
     def _handler(self, node: Node, what: str) -> Wire | None:
-        handler = self._wired(node, what, "class")
+        handler = self._wired(node, what, "class", self._roles.filling(HANDLER))
         if handler is not None:
             place: Place = node.place
             self._roles.fills(handler, HANDLER, place, what)

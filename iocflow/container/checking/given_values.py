@@ -54,7 +54,7 @@ class GivenValues:
     def _tagged(self, node: Scalar, annotation: Any, what: str) -> Value:
         if node.tag == "type":
             return self._type(node, annotation, what)
-        id = self._checks.lookup(node, what)
+        id = self._checks.lookup(node, what, self._checks.fitting(annotation) if node.tag == "ref" else None)
         if id is None:
             return Constant(None)
         if node.tag == "ref":
@@ -106,7 +106,7 @@ class GivenValues:
         remedy, (first, *_) = None, alternatives(annotation)
         if any(map(dataclasses.is_dataclass, alternatives(annotation))):
             remedy = f"write `!new {{class: …{shown(first)}, args: …}}`, whose values may be tagged"
-        self._misfit(node, "a table with tagged values", annotation, what, remedy)
+        self._misfit(node, "a mapping with tagged values", annotation, what, remedy)
         return Constant(None)
 
     def _misfit(self, node: Node, found: str, annotation: Any, what: str, remedy: str | None = None) -> None:

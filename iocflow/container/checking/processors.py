@@ -93,7 +93,7 @@ class Processors:
         return cls
 
     def _of_bean(self, node: Scalar, what: str, process: Process) -> type | None:
-        bean = self._checks.lookup(node, what)
+        bean = self._checks.lookup(node, what, self._checks.fitting(ProcessContext))
         if bean is None or bean not in self._checks.beans:
             if bean is not None:
                 self._checks.error(node.place, f"{what} is {described(node)}, a processor", "name a context")

@@ -87,6 +87,19 @@ class Roles:
             return None
         return bean.target if bean.kind == "call" else bean.type
 
+    def filling(self, role: Role) -> Callable[[str], bool]:
+        """Return what tells whether a bean fills `role`, as far as is known."""
+
+        def fit(id: str) -> bool:
+            found = self._checks.candidate(id)
+            return found.unknown or found.has(role.member)
+
+        return fit
+
+    def acting(self, id: str) -> bool:
+        """Return whether a bean or processor can stand as a step, as far as is known."""
+        return self._checks.fits(self._checks.candidate(id), _ACTIVITY)
+
     def fills(self, wire: Wire, role: Role, place: Place, what: str) -> None:
         """Note it when the bean does not fill `role`."""
         candidate = self.candidate(wire)

@@ -73,7 +73,8 @@ class _HooksReader:
         wires = []
         for node in scope.listed(section):
             what = f"an entry of `{self.key}`"
-            wire = scope.bean_section.wired(node, what, "any")
+            fit = scope.bean_section.roles.filling(self.role)
+            wire = scope.bean_section.wired(node, what, "any", fit)
             if wire is not None:
                 scope.bean_section.roles.fills(wire, self.role, node.place, what)
                 wires.append(wire)

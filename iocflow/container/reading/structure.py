@@ -9,13 +9,16 @@ from iocflow.container.nodes import clipped, is_empty, is_table, is_unresolved
 from iocflow.container.reading.allowing import package_name
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
-__all__ = ["FORMAT", "STRUCTURAL", "SourceFile", "is_section", "read_structure", "table_or_note"]
+__all__ = ["FORMAT", "LATER_SECTIONS", "STRUCTURAL", "SourceFile", "is_section", "read_structure", "table_or_note"]
 
 FORMAT = 1
 """The version of the format that is read here."""
 
 STRUCTURAL = ("iocflow", "package", "allow", "imports", "values", "defaults", "profiles")
 """The keys that say how files make up a document."""
+
+LATER_SECTIONS = {"store": "comes with durable runs"}
+"""The sections of later versions, with what they come."""
 
 _MAPPINGS = ("beans", "processors", "defaults")
 
@@ -50,7 +53,7 @@ def table_or_note(node: Node, what: str, findings: Findings) -> Table | None:
     if is_table(node):
         return node
     if not is_unresolved(node):
-        findings.error(node.place, f"{what} is a mapping", "write `key: value` lines, indented below it")
+        findings.error(node.place, f"{what} must be a mapping", "write `key: value` lines, indented below it")
     return None
 
 
@@ -91,7 +94,9 @@ def read_structure(source: SourceFile, top: Table, extensions: Extensions, findi
             source.imports = _texts(node, "`imports:` takes paths of files", findings)
         elif key != "defaults" and key not in extensions.sections:
             known = {*STRUCTURAL, *extensions.sections}
-            findings.error(place, f"unknown section `{clipped(key)}`", did_you_mean(key, known))
+            later = f"`{key}` {LATER_SECTIONS.get(key)}, which this version has not", "remove it"
+            unknown = f"unknown section `{clipped(key)}`", did_you_mean(key, known, listed=16)
+            findings.error(place, *(later if key in LATER_SECTIONS else unknown))
         elif is_section(key, node, f"`{key}:`", findings):
             source.sections[key] = place, node
     return True

@@ -50,15 +50,25 @@ def test_number_of_a_placeholder_can_be_text(loaded: Loaded) -> None:
 
 
 def test_a_decimal_is_what_the_file_writes(loaded: Loaded) -> None:
-    """A price keeps its last zero, also in a list, and also when it comes from `values:`."""
+    """A price keeps its last zero, also in a list or a data class, and also when it comes from `values:`."""
     app = loaded("""
         values: {net: 19.90}
         beans:
-          prices: {class: .Prices, args: {price: 30.10, prices: [1.50, "${net}"], gross: "${net}"}}
+          prices:
+            class: .Prices
+            args:
+              price: 30.10
+              prices: [1.50, "${net}"]
+              gross: "${net}"
+              tariff: {base: 30.10, steps: {a: 1.50, b: "${net}"}, code: "${net}"}
+              tariffs: [{base: 0.10}]
     """)
     with app:
         prices = app["prices"]
     assert list(map(str, (prices.price, *prices.prices, prices.gross))) == ["30.10", "1.50", "19.90", "19.90"]
+    tariff = prices.tariff
+    inside = (tariff.base, *tariff.steps.values(), tariff.code, prices.tariffs[0].base)
+    assert list(map(str, inside)) == ["30.10", "1.50", "19.90", "19.90", "0.10"]
 
 
 def test_references_in_lists_and_tables(loaded: Loaded) -> None:

@@ -20,7 +20,7 @@ def test_summary(checked: Callable[..., Checked]) -> None:
             context: .Order
             sequence:
               - note
-              - parallel-split: {a: {do: note, on-error: [{then: stop}, .Alert]}, b: [note, .ReadLines]}
+              - parallel-split: {a: {do: note, on-error: [.Alert, {then: stop}]}, b: [note, .ReadLines]}
             finally: [.Note]
           q: {context: .Order, exclusive-choice: {note: .Decide, .Decide: end}, on-error: {then: {goto: note}}}
         launchers:
@@ -36,7 +36,7 @@ def test_summary(checked: Callable[..., Checked]) -> None:
                 "kind": "sequence",
                 "context": "Order",
                 "steps": ["note", "parallel-split [a: note, b: sequence [note, read-lines]]"],
-                "handlers": ["alert", "OSError, LostError: 5 attempts", "stop", "Alert"],
+                "handlers": ["alert", "OSError, LostError: 5 attempts", "Alert", "stop"],
                 "finally": ["note"],
             },
             "q": {

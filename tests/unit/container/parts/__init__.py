@@ -48,11 +48,28 @@ class Talker:
         logging.getLogger(__name__).warning("connected with %s", token)
 
 
+@dataclass
+class Tariff:
+    """A data class that holds what has to be exact."""
+
+    base: Decimal
+    steps: dict[str, Decimal] = field(default_factory=dict)
+    code: str = ""
+
+
 class Prices:
     """What has to be exact."""
 
-    def __init__(self, price: Decimal, prices: list[Decimal], gross: Decimal | None = None) -> None:
+    def __init__(
+        self,
+        price: Decimal,
+        prices: list[Decimal],
+        gross: Decimal | None = None,
+        tariff: Tariff | None = None,
+        tariffs: Sequence[Tariff] = (),
+    ) -> None:
         self.price, self.prices, self.gross = price, prices, gross
+        self.tariff, self.tariffs = tariff, tariffs
 
 
 class HasLines(Protocol):

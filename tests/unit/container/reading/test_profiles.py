@@ -107,9 +107,9 @@ profiles:
         "app.yaml:14:5: profile `test` replaces section `observers`, which is not defined; define it first",
         "app.yaml:15:13: profile `test` replaces the mapping `daemon` by something else; write a mapping"
         " [app.yaml:6:1: defined here]",
-        "app.yaml:16:10: profile `other` is a mapping; write `key: value` lines, indented below it",
-        "app.yaml:18:19: `values:` of profile `third` is a mapping; write `key: value` lines, indented below it",
-        "app.yaml:18:29: `beans:` of profile `third` is a mapping; write `key: value` lines, indented below it",
+        "app.yaml:16:10: profile `other` must be a mapping; write `key: value` lines, indented below it",
+        "app.yaml:18:19: `values:` of profile `third` must be a mapping; write `key: value` lines, indented below it",
+        "app.yaml:18:29: `beans:` of profile `third` must be a mapping; write `key: value` lines, indented below it",
     ]
 
 

@@ -14,7 +14,7 @@ Read = Callable[..., Document]
 Told = Callable[[Document], list[str]]
 Plain = Callable[..., Any]
 
-MAPPING = "is a mapping; write `key: value` lines, indented below it"
+MAPPING = "must be a mapping; write `key: value` lines, indented below it"
 OWN_PACKAGE = "call it in a function of a package of your own, and name that"
 TWICE = "is defined twice; rename or remove one; only a profile replaces a definition"
 
