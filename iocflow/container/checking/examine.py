@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from iocflow.container.checking.graph import Graph
 from iocflow.container.checking.sections import Workbench
+from iocflow.container.checking.unchosen import check_unchosen
 from iocflow.container.checking.warnings import warn_about_state, warn_about_time
 from iocflow.container.extensions import ExtensionError
 from iocflow.container.reading import Document
@@ -39,6 +40,7 @@ def examine(document: Document, overrides: Mapping[str, object]) -> Examined:
         if isinstance(table, Table):
             section.declare(table)
     _check_overrides(bench)
+    check_unchosen(bench)
     builders = {key: reader.read(document.sections[key], bench) for key, reader in readers.items()}
     graph = Graph(bench, [wire for wires in bench.hooks.values() for wire in wires])
     graph.check_captures()

@@ -13,7 +13,7 @@ from iocflow.container.inspecting.annotations import UNKNOWN, alternatives, is_p
 from iocflow.container.nodes import described
 from iocflow.wiring import Place, Scalar, Table, did_you_mean
 
-__all__ = ["BEAN_KEYS", "LATER_BEAN_KEYS", "MAKERS", "SCOPES", "read_header"]
+__all__ = ["BEAN_KEYS", "LATER_BEAN_KEYS", "MAKERS", "SCOPES", "read_header", "refuse_keys"]
 
 MAKERS: tuple[Literal["class", "call", "factory"], ...] = ("class", "call", "factory")
 BEAN_KEYS = (
@@ -43,7 +43,7 @@ _CALL_KEYS = ("call", "args", "parent", "abstract", "on-error", "time-limit")
 def read_header(id: str, place: Place, table: Table, checks: Checks) -> Bean:
     """Return a bean with its maker and scope; `id` is empty for an inner one. What it is given is read later."""
     bean = Bean(id, place, "class", None, object)
-    _refuse_keys(table, bean.owner, checks, inner=not id)
+    refuse_keys(table, bean.owner, checks, inner=not id)
     bean.scope = _scope(table, bean.owner, checks)
     makers = [maker for maker in MAKERS if maker in table.entries]
     if len(makers) > 1:
@@ -64,7 +64,8 @@ def read_header(id: str, place: Place, table: Table, checks: Checks) -> Bean:
     return bean
 
 
-def _refuse_keys(table: Table, owner: str, checks: Checks, *, inner: bool) -> None:
+def refuse_keys(table: Table, owner: str, checks: Checks, *, inner: bool) -> None:
+    """Note the keys of a bean that it cannot have."""
     known = _CALL_KEYS if "call" in table.entries else _INNER_KEYS if inner else BEAN_KEYS
     elsewhere = [key for key in BEAN_KEYS if key not in known and key in table.entries]
     checks.unknown_keys(table, (*known, *elsewhere), owner, later=LATER_BEAN_KEYS)

@@ -18,7 +18,7 @@ from iocflow.parallel_split import ParallelSplitProcessor
 from iocflow.sequence import SequenceProcessor
 from iocflow.wiring import BeanInfo, Scalar, Table
 
-__all__ = ["KIND_CLASSES", "PROCESSOR_KEYS", "Processors"]
+__all__ = ["KIND_CLASSES", "LATER_PROCESSOR_KEYS", "PROCESSOR_KEYS", "Processors"]
 
 PROCESSOR_KEYS = ("context", *KINDS, "on-error", "finally", "max-steps", "concurrency")
 LATER_PROCESSOR_KEYS = dict.fromkeys(("durable", "queue", "on-failure"), "comes with durable runs")

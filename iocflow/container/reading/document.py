@@ -31,6 +31,7 @@ class Document:
         path: The root file as it was named.
         sections: Every section that is not structural (beans, processors, launchers, …), imports and profiles merged.
         defaults: The merged `defaults:`.
+        unchosen: What profiles say that are not chosen, by profile and section, placeholders and all.
         packages: The `package:` of each file that has one, for `.Name`; empty when it is wrong, which is noted.
         package_places: Where those stand.
         allow: The packages that names may come from.
@@ -44,6 +45,7 @@ class Document:
     path: str
     sections: dict[str, Node] = field(default_factory=dict)
     defaults: Table | None = None
+    unchosen: Sequence[tuple[str, str, Node]] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
     package_places: Mapping[str, Place] = field(default_factory=dict)
     allow: tuple[str, ...] = ()
@@ -128,5 +130,6 @@ def _merge(
     document.sections = {key: resolver.resolve(node) for key, node in sections.nodes().items()}
     defaults = document.sections.pop("defaults", None)
     document.defaults = defaults if isinstance(defaults, Table) else None
-    for node in profiles.unchosen(chosen):
+    document.unchosen = profiles.unchosen(chosen)
+    for _, _, node in document.unchosen:
         resolver.check(node)
