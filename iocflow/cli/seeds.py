@@ -16,7 +16,7 @@ def read_seed(argument: str | None) -> Any:
     """Return the seed data that `--seed` gives: None without one, `@FILE` reads a file, `@-` standard input.
 
     Raises:
-        UsageError: The file cannot be read, or what it holds is no JSON; with line and column.
+        UsageError: The file cannot be read, or what it holds is no JSON, with line and column; or it is `null`.
     """
     if argument is None:
         return None
@@ -24,11 +24,14 @@ def read_seed(argument: str | None) -> Any:
     if argument.startswith("@"):
         source, text = _read(argument[1:])
     try:
-        return json.loads(text, parse_constant=_refuse)
+        seed = json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         raise UsageError(f"{source}:{error.lineno}:{error.colno}: {error.msg}; the seed is JSON") from error
     except RecursionError as error:
         raise UsageError(f"{source}: nested too deeply") from error
+    if seed is None:
+        raise UsageError(f"{source}: null is no seed; leave --seed out to run without one")
+    return seed
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -30,7 +30,8 @@ def read_event(raw: bytes, *, source: str, id: str) -> Event:
 
     An object is an envelope when it has `specversion`, or when it has `data` and no key that is not an attribute of
     CloudEvents; its `data` is the seed. Any other document is the seed itself. A plain object that happens to look like
-    an envelope is put into one: `{"data": {…}}`.
+    an envelope is put into one: `{"data": {…}}`. `null`, or an envelope without `data`, is an event without data, which
+    the launcher refuses.
 
     Args:
         raw: The document, in UTF-8.

@@ -32,6 +32,9 @@ SILENT = 60.0
 ABANDON = 1.0
 """How long, in seconds, giving back may take after the grace time."""
 
+NO_DATA = "refused: it has no data; write the seed of its run into the event, `{}` if the run needs nothing"
+"""Why an event without data is not run: to a run, None is no seed at all, and its activities would find none."""
+
 _Settlement = tuple[Delivery, Ended | None]
 """A delivery and how its run ended, None when it was not run."""
 
@@ -143,7 +146,7 @@ class EventLauncher(BaseLauncher):
         free = self._host.pool.wait_free(self.processor.name, WAIT)
         for delivery in self.source.receive(free, WAIT) if free else ():
             self._held.add(delivery)
-            if delivery.refusal or self._stopping:
+            if _refusal(delivery) or self._stopping:
                 self._unsettled.append((delivery, None))
             else:
                 self._host.pool.submit(Task(self.name, self.processor.name, *self._work(delivery)))
@@ -176,8 +179,9 @@ class EventLauncher(BaseLauncher):
             self._held.discard(self._unsettled.popleft()[0])
 
     def _tell(self, delivery: Delivery, ended: Ended | None) -> None:
-        if delivery.refusal:
-            self._dead_letter(delivery, Reason(self._host.mask(delivery.refusal), self.name, self.processor.name))
+        if refusal := _refusal(delivery):
+            reason = Reason(self._host.mask(refusal), self.name, self.processor.name, event_id=_event_id(delivery))
+            self._dead_letter(delivery, reason)
             self.counters.add(Count.REFUSED)
         elif ended is None or ended.acknowledgement is Acknowledgement.RETURNED:
             self.source.give_back(delivery)
@@ -194,7 +198,7 @@ class EventLauncher(BaseLauncher):
             processor=self.processor.name,
             activity=ended.failing_activity,
             run_id=ended.run_id,
-            event_id=delivery.event.id if delivery.event else "",
+            event_id=_event_id(delivery),
         )
 
     def _dead_letter(self, delivery: Delivery, reason: Reason) -> None:
@@ -206,7 +210,7 @@ class EventLauncher(BaseLauncher):
             "message_id": reason.event_id,
         }
         what = printable(reason.reason.partition("\n")[0])
-        what = what if delivery.refusal else f"failed: {what}"
+        what = what if _refusal(delivery) else f"failed: {what}"
         logger.warning("launcher %s: event %s %s", self.name, delivery.name, what, extra=fields)
 
     def _leave(self) -> None:
@@ -240,3 +244,13 @@ class EventLauncher(BaseLauncher):
     def _pause(self, seconds: float) -> None:
         self._paused.wait(seconds)
         self._paused.clear()
+
+
+def _refusal(delivery: Delivery) -> str:
+    """Return why a delivery goes to the dead letters without a run, empty when it is to be run."""
+    without_data = delivery.event is not None and delivery.event.data is None
+    return delivery.refusal or (NO_DATA if without_data else "")
+
+
+def _event_id(delivery: Delivery) -> str:
+    return delivery.event.id if delivery.event else ""

@@ -69,7 +69,7 @@ class MemorySource:
         return self.name
 
     def put(self, data: object, *, id: str = "", type: str = "", subject: str = "") -> Event:
-        """Put an event in, from any thread; `data` is the seed of its run.
+        """Put an event in, from any thread; `data` is the seed of its run, and not None.
 
         Returns:
             The event; its id is a running number unless one is given.

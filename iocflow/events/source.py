@@ -17,7 +17,7 @@ class Event:
     Attributes:
         id: Unique in its `source`; the same when the event is brought again.
         source: Where it comes from.
-        data: The seed data of its run.
+        data: The seed data of its run; an event whose data is None is dead-lettered without a run.
         time: When it happened, as it says itself.
     """
 

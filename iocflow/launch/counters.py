@@ -21,7 +21,8 @@ class Count(StrEnum):
         SKIPPED_OVERLAP: Ticks dropped because an earlier one was still in hand.
         LATE: Ticks that ran long after their time.
         MISSED: Scheduled times for which nothing ran.
-        REFUSED: Events that could not be read, and went to the dead letters without a run.
+        REFUSED: Events that could not be read, or have no data, and went to the dead letters without a run; and each
+            None that a poll yielded.
         RETURNED: Events that were given back to their source, not run.
         ERRORS: Troubles of the launcher itself: a poll that raised, a source that could not be reached.
     """

@@ -15,7 +15,6 @@ from iocflow.errors import SeedError
 from iocflow.launch.contract import Launch, Launchable, Overlap, Poller
 from iocflow.launch.counters import Count
 from iocflow.launch.duration import duration_text
-from iocflow.launch.ended import Ended
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import BaseLauncher, Host
 from iocflow.launch.pool import Progress, Task
@@ -213,10 +212,19 @@ class PollingLauncher(BaseLauncher):
             seed = next(seeds, _NO_MORE)
             while seed is not _NO_MORE and not self._stopping:
                 found += 1
-                seed = _following(seeds, self._host.perform(self._launch(moment, seed), progress))
+                seed = _following(seeds, self._refusal(moment, seed, progress))
         if not found:
             self.counters.add(Count.NOTHING_FOUND)
             logger.debug("launcher %s: nothing found", self.name, extra={"launcher": self.name})
+
+    def _refusal(self, moment: datetime, seed: object, progress: Progress) -> SeedError | None:
+        """Run a seed; return the error when no run could begin with it, which its poller has to hear of."""
+        if seed is None:  # to a run it is no seed at all
+            why = "poll() yielded None, which is no seed; yield a seed for each run, or nothing at all"
+            self._count(Count.REFUSED, why)
+            return SeedError(why)
+        ended = self._host.perform(self._launch(moment, seed), progress)
+        return ended.error if isinstance(ended.error, SeedError) and not ended.failing_activity else None
 
     def _launch(self, moment: datetime, seed: object, key: str = "") -> Launch:
         return Launch(
@@ -234,12 +242,12 @@ class PollingLauncher(BaseLauncher):
         logger.log(level, f"launcher %s: {message}", self.name, *args, extra={"launcher": self.name})
 
 
-def _following(seeds: Iterator[Any], ended: Ended) -> Any:
-    """Return the seed after the one whose run has ended; a generator is told of a seed that no run could begin with."""
+def _following(seeds: Iterator[Any], refused: SeedError | None) -> Any:
+    """Return the seed after the last one; a generator is told of one that no run could begin with."""
     throw = getattr(seeds, "throw", None)
-    if throw is None or not isinstance(ended.error, SeedError) or ended.failing_activity:
+    if refused is None or throw is None:
         return next(seeds, _NO_MORE)
     try:
-        return throw(ended.error)
+        return throw(refused)
     except StopIteration:
         return _NO_MORE

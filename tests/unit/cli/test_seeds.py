@@ -42,6 +42,7 @@ def test_seed_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         ("[" * 100_000, "nested too deeply"),
         ("@nowhere.json", "--seed @nowhere.json: No such file or directory"),
         ("@.", "Is a directory"),
+        ("null", "--seed: null is no seed; leave --seed out to run without one"),
     ],
 )
 def test_bad_seed_is_wrong_use(text: str, message: str) -> None:

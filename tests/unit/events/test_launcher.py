@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from iocflow.context import ProcessContext
 from iocflow.events import launcher as launching
+from iocflow.events.folder import FolderOptions, FolderSource
 from iocflow.events.launcher import EventLauncher
 from iocflow.events.memory import MemorySource
 from iocflow.events.section import on_event
@@ -177,6 +180,33 @@ def test_what_becomes_of_an_event(bench: Bench, seed: str, count: str, reason: s
         assert (why.reason, why.activity, why.launcher, why.processor) == (reason, activity, "x", "p")
         assert why.event_id == "e1"
         assert why.run_id
+
+
+def test_an_event_without_data(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    """An event whose data is None would run without a seed: it is dead-lettered with what to write, and not run."""
+    source = MemorySource("orders")
+    bench.start(source)
+    event = source.put(None, id="e1")
+    source.put(0, id="e2")
+    assert source.join(PATIENT)
+    assert bench.counts() == {"started": 1, "completed": 1, "refused": 1}
+    assert bench.seen == [0]
+    ((dead, why),) = source.dead
+    assert (dead, why.event_id, why.run_id) == (event, "e1", "")
+    assert why.reason == launching.NO_DATA
+    assert f"launcher x: event e1 {launching.NO_DATA}" in caplog.messages
+
+
+@pytest.mark.parametrize("text", ["null", '{"id": "e1", "data": null}', '{"specversion": "1.0", "id": "e1"}'])
+def test_a_file_without_data(bench: Bench, tmp_path: Path, eventually: Eventually, text: str) -> None:
+    """A file that holds null, or an envelope without data, lies in `failed` with the reason, and nothing ran."""
+    (tmp_path / "a.json").write_text(text)
+    bench.start(FolderSource(tmp_path, FolderOptions(interval=timedelta(milliseconds=20))))
+    eventually(lambda: bench.counts() == {"refused": 1})
+    assert bench.seen == []
+    kept = [file.read_text() for file in (tmp_path / "failed").iterdir()]
+    assert text in kept
+    assert any(launching.NO_DATA in one for one in kept)
 
 
 def test_an_event_that_could_not_be_read(bench: Bench, eventually: Eventually) -> None:

@@ -273,6 +273,32 @@ def test_a_seed_that_does_not_fit_moves_no_cursor(host_with: HostWith, catches: 
     assert moved == ([1, 3] if catches else [1])
 
 
+def test_none_is_no_seed(host_with: HostWith, work: Work) -> None:
+    """A None that a poll yields starts no run without a seed: its generator is told, and a plain list goes on."""
+    told: list[str] = []
+
+    class Finds:
+        def poll(self) -> Iterator[object]:
+            for seed in (None, "a"):
+                try:
+                    yield seed
+                except SeedError as error:
+                    told.append(str(error))
+
+    class Listed:
+        def poll(self) -> list[object]:
+            return [None, "b"]
+
+    host = host_with("x", "y")
+    expected = {"started": 1, "completed": 1, "refused": 1}
+    started(host, every("60s", work.processor, name="x", poll=Finds())).turn()
+    eventually(lambda: counts(host, "x") == expected)
+    started(host, every("60s", work.processor, name="y", poll=Listed())).turn()
+    eventually(lambda: counts(host, "y") == expected)
+    assert work.seeds == ["a", "b"]
+    assert told == ["poll() yielded None, which is no seed; yield a seed for each run, or nothing at all"]
+
+
 def test_an_activity_s_own_seed_error_is_no_refusal(host_with: HostWith, work: Work) -> None:
     """A run that began and failed moves the cursor, whatever the error."""
 
