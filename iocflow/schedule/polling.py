@@ -173,7 +173,7 @@ class PollingLauncher(BaseLauncher):
             if not self._stopping and self._in_time(moment):
                 self._tick(moment, progress)
                 self._become(self._state)
-        except Exception as error:
+        except BaseException as error:  # a poll's SystemExit ends its tick, not the daemon
             logger.exception("launcher %s: the poll failed", self.name, extra={"launcher": self.name})
             self.counters.add(Count.ERRORS)
             self._become(self._state, f"the last poll failed: {type(error).__qualname__}")

@@ -313,10 +313,11 @@ def test_an_activity_s_own_seed_error_is_no_refusal(host_with: HostWith, work: W
     assert "moved to 3" in notes
 
 
+@pytest.mark.parametrize("kind", [ConnectionError, SystemExit])
 def test_a_poll_that_raises_shows_and_is_repeated(
-    host_with: HostWith, watch, work: Work, caplog: pytest.LogCaptureFixture
+    host_with: HostWith, watch, work: Work, caplog: pytest.LogCaptureFixture, kind: type[BaseException]
 ) -> None:
-    """An error of the poller ends the tick, is logged and shown, and the next tick polls again."""
+    """What the poller raises, SystemExit too, ends the tick, is logged and shown, and the next tick polls again."""
 
     class Flaky:
         polls = 0
@@ -325,14 +326,14 @@ def test_a_poll_that_raises_shows_and_is_repeated(
             Flaky.polls += 1
             yield "first"
             if Flaky.polls == 1:
-                raise ConnectionError("database went away")
+                raise kind("database went away")
             yield "second"
 
     host = host_with("x")
     launcher = every("60s", work.processor, name="x", poll=Flaky())
     timer = started(host, launcher)
     timer.turn()
-    eventually(lambda: launcher.trouble == "the last poll failed: ConnectionError")
+    eventually(lambda: launcher.trouble == f"the last poll failed: {kind.__name__}")
     assert "database went away" in caplog.text
     eventually(lambda: counts(host, "x") == {"started": 1, "completed": 1, "errors": 1})
     watch.pass_by(60)
