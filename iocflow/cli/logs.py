@@ -100,7 +100,8 @@ class JsonLines(Masked):
             "run_id": getattr(record, "run_id", ""),
             "processor": getattr(record, "processor", ""),
             "activity": getattr(record, "activity", ""),
-            "attempt": getattr(record, "attempt", 0),
+            # An attempt is one of an activity; the filter's number means nothing outside of a run.
+            "attempt": getattr(record, "attempt", 0) if getattr(record, "activity", "") else 0,
             "launcher": getattr(record, "launcher", ""),
             "message_id": getattr(record, "message_id", ""),
             "exception": self.exception(record),

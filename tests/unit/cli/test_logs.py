@@ -49,6 +49,7 @@ def test_json_lines_have_the_same_keys(capsys: pytest.CaptureFixture[str]) -> No
     assert (plain["message"], plain["level"], plain["logger"]) == ("took 3 orders", "INFO", "shop.orders")
     assert datetime.fromisoformat(plain["time"]).tzinfo is not None
     assert plain["exception"] == ""
+    assert (plain["run_id"], plain["activity"], plain["attempt"]) == ("", "", 0)
     assert failed["message"] == "sending\nfailed"
     assert failed["exception"].startswith("Traceback")
 
