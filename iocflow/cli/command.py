@@ -174,10 +174,24 @@ def _with_common_options(function: Callable[..., ExitCode], level: LogLevel) -> 
     return call
 
 
+def _worked(session: Session, work: Callable[[], ExitCode]) -> int:
+    """Return the exit status of `work`.
+
+    Raises:
+        OutputClosedError: User code, a constructor say, printed for a reader who has gone.
+    """
+    try:
+        return work()
+    except Exception as error:
+        if session.terminal.abandoned(error):
+            raise OutputClosedError("standard output was closed") from error
+        raise
+
+
 def _guarded(session: Session, work: Callable[[], ExitCode]) -> int:
     """Return the exit status of `work`, also when it raises: this is where a person's mistake becomes a message."""
     try:
-        return work()
+        return _worked(session, work)
     except (ConfigurationError, LauncherError) as error:
         # Only the frames: the text of what a constructor raised may hold a secret, and what would mask it is not built.
         frames = traceback.format_tb(error.__cause__.__traceback__) if error.__cause__ and session.tracebacks else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -68,14 +69,27 @@ class Terminal:
         """
         self._put(json_line(self._masked(data)))
 
+    def abandoned(self, error: BaseException) -> bool:
+        """Return whether `error` comes of user code that printed after the reader of standard output had gone.
+
+        A pipe of the user's own may break too: that is an error like any other. Afterwards standard output leads
+        nowhere.
+        """
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, BrokenPipeError):
+            cause = cause.__cause__
+        if cause is None or not _without_reader(sys.stdout):
+            return False
+        _lead_nowhere(sys.stdout)
+        return True
+
     def _put(self, line: str) -> None:
         stream = self._result or sys.stdout
         try:
             stream.write(line + "\n")
             stream.flush()
         except BrokenPipeError as error:
-            # Whoever flushes the stream once more, at the latest the interpreter at its end, would complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            _lead_nowhere(stream)
             raise OutputClosedError("standard output was closed") from error
 
     def _masked(self, data: object) -> object:
@@ -107,6 +121,21 @@ class Terminal:
                 sys.stdout.flush()
                 os.dup2(self._result.fileno(), output)
         self._result = None
+
+
+def _without_reader(stream: TextIO) -> bool:
+    """Return whether a stream is a pipe that nobody reads any more; what is buffered in it stays there."""
+    poll = select.poll()
+    poll.register(stream, select.POLLOUT)
+    return any(state & (select.POLLERR | select.POLLHUP) for _, state in poll.poll(0))
+
+
+def _lead_nowhere(stream: TextIO) -> None:
+    """Throw away what a stream still holds, and what is to come.
+
+    Whoever flushes it once more, at the latest the interpreter at its end, would complain.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def described(error: BaseException) -> str:

@@ -165,6 +165,42 @@ def test_a_reader_that_leaves_is_no_error(shop: Path, command: str) -> None:
     assert process.returncode in (1, 141)
 
 
+PRINTING = """
+
+class Printing(Activity[Shop]):
+    def __init__(self, own: bool = False) -> None:
+        if own:
+            raise BrokenPipeError("a pipe of its own")
+        print("built", flush=True)
+
+    def execute(self, context: Shop) -> None:
+        context.stop_process()
+"""
+
+
+@pytest.mark.parametrize("before", ["", "PYTHONUNBUFFERED=1 "])
+def test_a_reader_that_leaves_before_the_beans_are_built(shop: Path, before: str) -> None:
+    """A constructor that prints for a reader who has gone ends the command silently with 141, as any other print."""
+    extend(shop, PRINTING)
+    text = shop.read_text(encoding="utf-8")
+    shop.write_text(text.replace("{call: .stop}", "{class: .Printing}"), encoding="utf-8")
+    # The reader has gone for certain when the command begins.
+    line = f"{{ sleep 0.3; {before}{IOCFLOW} run shop.yaml stopping; echo $? >status; }} | true"
+    done = shell(shop, line)
+    assert (shop.parent / "status").read_text() == "141\n"
+    assert done.stderr == ""
+
+
+def test_another_pipe_that_breaks_is_an_error(shop: Path) -> None:
+    """A constructor whose own pipe broke is one that cannot be built: 3, with the reason."""
+    extend(shop, PRINTING)
+    text = shop.read_text(encoding="utf-8")
+    shop.write_text(text.replace("{call: .stop}", "{class: .Printing, args: {own: true}}"), encoding="utf-8")
+    done = shell(shop, f"{IOCFLOW} run shop.yaml stopping")
+    assert done.returncode == 3
+    assert "BrokenPipeError" in done.stderr
+
+
 def test_a_terminal_that_knows_only_ascii(iocflow: Any, shop: Path) -> None:
     """What the output's encoding cannot show is written as an escape, and the run is not disturbed."""
     text = shop.read_text(encoding="utf-8")
