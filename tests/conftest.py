@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator
@@ -50,6 +51,15 @@ def iocflow(tmp_path: Path) -> Iocflow:
         )
 
     return run
+
+
+def pytest_configure() -> None:
+    """Heed Ctrl-C also where a shell started the tests in the background.
+
+    It has them ignore SIGINT there, which every process that a test starts would inherit, and never be interrupted.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
