@@ -1,8 +1,12 @@
-"""Publishes a fare, as an airline would: `python -m samples.fare_drop.new_fare 117 99.99`; the next poll finds it."""
+"""Publishes a fare, as an airline would: `python -m samples.fare_drop.new_fare 117 99.99`; the next poll finds it.
+
+The database is the one of `config/fare_drop.yaml`: `FARES_DB` of the environment, else `var/fares.db`.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 from decimal import Decimal
 
 from samples.fare_drop.fares import FaresDatabase
@@ -40,6 +44,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Publish a fare in the sample's database.")
     parser.add_argument("route_id", type=int)
     parser.add_argument("fare", type=Decimal)
-    parser.add_argument("--database", default="var/fares.db")
+    parser.add_argument("--database", default=os.environ.get("FARES_DB", "var/fares.db"))
     options = parser.parse_args()
     print(publish(options.database, options.route_id, options.fare))

@@ -119,6 +119,12 @@ def test_polled(clone: Path, shell: Shell) -> None:
     assert len(messages(clone)) == before
 
 
+def test_a_fare_is_published_where_the_container_file_looks(clone: Path, shell: Shell) -> None:
+    """`new_fare` uses the database that `FARES_DB` names, as the container file does, and makes no other."""
+    shell("FARES_DB=var/other.db python -m samples.fare_drop.new_fare 117 99.99")
+    assert [path.name for path in (clone / "var").glob("*.db")] == ["other.db"]
+
+
 @pytest.mark.parametrize("profile", [(), ("--profile", "poll-many")], ids=["activity", "bean"])
 def test_the_daemon_polls(clone: Path, serve: Serve, profile: tuple[str, ...]) -> None:
     """The daemon finds the fare that fell, in both forms of polling, mails everybody once, and ends when told to."""
