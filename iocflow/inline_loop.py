@@ -105,7 +105,7 @@ class InlineLoop:
                     self._record(row["path"], row["outcome"], row["attempts"], row["error"], row["result"])
                 if command["do"] == "end":
                     return command["end"]
-                reply = self._do(command, self._deadline(position))
+                reply = self._do(command, self._deadline(command, position))
         finally:
             # Loop and context would keep each other alive until the garbage collector comes by.
             self.context._lender = None
@@ -120,7 +120,9 @@ class InlineLoop:
     def _do(self, command: Command, deadline: float | None) -> Reply:
         # Not given the position: errors keep this frame alive, and would keep all positions of a long run.
         if command["do"] == "sleep":
-            time.sleep(command["delay"])
+            time.sleep(
+                command["delay"] if deadline is None else max(0.0, min(command["delay"], deadline - time.monotonic()))
+            )
             return {}
         try:
             for processor, item in command["bind"]:
@@ -140,6 +142,8 @@ class InlineLoop:
     def _execute(self, command: Command) -> Reply:
         activity = self.parts.activities[command["step"]["ref"]]
         context = self.context
+        if self.info.remaining() == 0:
+            raise TimeoutError(f"{command['path']} did not begin: the time limit of what it is part of is over")
         self._tell(StepStarted, command["path"], command["attempt"], time.time())
 
         def proceed() -> ProcessContext | str | None:
@@ -247,6 +251,8 @@ class InlineLoop:
                 if end["outcome"] != "FAILED":
                     stopped = end["outcome"] == "STOPPED"
                     kept[i] = composite.kept(self.context, before, loop.context, stopped=stopped)
+                    if stopped:
+                        self.context.stop_reason = loop.context.stop_reason
                 return end
             except Exception as error:  # noqa: BLE001 - a context that cannot be forked or compared fails its branch
                 return End(outcome="FAILED", error=self.errors.record(error), raises=True, last=None)
@@ -287,12 +293,17 @@ class InlineLoop:
             info.activity, info.idempotency_key = path, f"{self._key}/{key}" if key else ""
         info.attempt, info.deadline, info.parts = command["attempt"], deadline, 0
 
-    def _deadline(self, position: Position) -> float | None:
-        """Note when each step on the stack began, and return the earliest end of their time limits."""
+    def _deadline(self, command: Command, position: Position) -> float | None:
+        """Note when each step on the stack began, and return the earliest end of the time limits that hold now.
+
+        A step's own limit does not count between its attempts, and limits around a `finally` do not count in it.
+        """
         limits = [] if self.deadline is None else [self.deadline]
         attempt: tuple[int, ...] = ()
         for frame in position["stack"]:
-            if "at" not in frame:
+            if "closing" in frame:
+                limits.clear()
+            if "at" not in frame or (command["do"] == "sleep" and frame is position["stack"][-1]):
                 continue
             step = steps_of(frame, self.plan["p"][frame["p"]])[frame["at"]]
             path, attempt = frame["path"] + step["name"], (*attempt, frame["seq"], frame["n"])

@@ -78,9 +78,7 @@ class Processor(Activity[C], Generic[C]):
             raise TypeError(f"{self.name}: unknown option {unknown} (known: {', '.join(Options.__annotations__)})")
         context: Any = options.get("context")
         if not callable(context) or (isinstance(context, type) and not issubclass(context, ProcessContext)):
-            raise TypeError(
-                f"{self.name}: context= is the class of its contexts or a function that makes one: {context}"
-            )
+            raise TypeError(f"{self.name}: context= is the class of contexts or a function that makes one: {context}")
         self.max_steps = options.get("max_steps", 1_000)
         if self.max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, not {self.max_steps}")
@@ -94,9 +92,8 @@ class Processor(Activity[C], Generic[C]):
         self._own_runner = options.get("async_runner")
         for step in (*self.steps, *self.finally_):
             if not self.supports(step.activity):
-                raise UnsupportedActivityError(
-                    f"{self.name} does not support {step.name} ({type(step.activity).__name__})"
-                )
+                kind = type(step.activity).__name__
+                raise UnsupportedActivityError(f"{self.name} does not support {step.name} ({kind})")
         compiler = Compiler(self)
         self.plan, self._parts = compiler.plan, compiler.parts
         self.hooked(options.get("observers", ()), options.get("interceptors", ()))
@@ -143,35 +140,10 @@ class Processor(Activity[C], Generic[C]):
         context, ticks = self._make_context(), [_now()]
         run: Run[C] = Run()
         run.of, run.context, run.ticks = self, context, ticks
-        calls = self._calls
-        if calls is None or seed_data is not None:
-            self._drive(run, start(self.plan, seeded=seed_data is not None), seed=seed_data)
-            return run.raise_for_error() if run.raises else run
-        # A plain sequence needs no engine until something other than a success happens.
-        context._asked, context._lender = None, run
-        note = _current()
-        if note is None or note.thread != get_ident():
-            self._runner.refuse_own_thread()
-            note = current_of_thread()
-        outer, note.lender = note.lender, run
-        try:
-            for call in calls:
-                result = call(context)
-                if result is not None:
-                    context = self._settled(result, run)
-                ticks.append(_now())
-                if context._asked is not None and self._stopped(run):
-                    return run
-            run.outcome = _COMPLETED
-            return run
-        except Exception as error:  # noqa: BLE001 - handlers decide
-            self._leave_plain(run, error)
-        finally:
-            note.lender, context._lender = outer, None
-        return run.raise_for_error() if run.raises else run
+        return run.raise_for_error() if self._go(run, context, ticks, seed_data) else run
 
     async def do_activities_async(self, seed_data: Any = None) -> Run[C]:
-        """Do as `do_activities` in another thread, so that the caller's loop goes on."""
+        """Do as `do_activities` in another thread; cancelling the wait does not stop the run."""
         run = await asyncio.to_thread(self._tried, seed_data)
         if isinstance(run, Exception):
             raise run
@@ -203,21 +175,50 @@ class Processor(Activity[C], Generic[C]):
         run: Run[C] = Run()
         run.of, run.context, run.ticks = self, self._make_context(), [_now()]
         run.id, run.scheduled_for, run.idempotency_key = run_id or run.id, scheduled_for, idempotency_key
-        return self._drive(run, start(self.plan, seeded=seed_data is not None), seed=seed_data)
+        self._go(run, run.context, run.ticks, seed_data)
+        return run
 
     def hooked(
-        self,
-        observers: Iterable[RunObserver],
-        interceptors: Iterable[Interceptor],
-        async_runner: AsyncRunner | None = None,
+        self, observers: Iterable[RunObserver], interceptors: Iterable[Interceptor], runner: AsyncRunner | None = None
     ) -> None:
         """Add an application's hooks, outside the processor's own, and its runner; called before the first run."""
         self._parts.observers = (*observers, *self._parts.observers)
         self._parts.interceptors = (*interceptors, *self._parts.interceptors)
-        self._runner = self._own_runner or async_runner or AsyncRunner()
+        self._runner = self._own_runner or runner or AsyncRunner()
         self._calls, self.names = self._plain()
 
     # The inline engine.
+
+    def _go(self, run: Run[C], context: C, ticks: list[float], seed: Any) -> bool:
+        """Run; return whether to raise. A plain sequence needs no engine until something else than a success comes."""
+        calls = self._calls
+        if calls is None:
+            return self._drive(run, start(self.plan, seeded=seed is not None), seed=seed).raises
+        context._asked, context._lender = None, run
+        note = _current()
+        if note is None or note.thread != get_ident():
+            self._runner.refuse_own_thread()
+            note = current_of_thread()
+        outer, note.lender = note.lender, run
+        try:
+            if seed is not None:
+                context.set_seed_data(seed)
+                seed = None
+                if context._asked is not None and self._stopped(run):
+                    return False
+            for call in calls:
+                result = call(context)
+                if result is not None:
+                    context = self._settled(result, run)
+                ticks.append(_now())
+                if context._asked is not None and self._stopped(run):
+                    return False
+            run.outcome = _COMPLETED
+            return False
+        except Exception as error:  # noqa: BLE001 - handlers decide
+            return self._leave_plain(run, error, seeding=seed is not None).raises
+        finally:
+            note.lender, context._lender = outer, None
 
     def _plain(self) -> tuple[tuple[Callable[[C], Result], ...] | None, tuple[str, ...]]:
         """Return the calls and names of a plain sequence, without hooks and limits; no calls for anything else."""
@@ -248,12 +249,13 @@ class Processor(Activity[C], Generic[C]):
             run.outcome, run.idle = Outcome.STOPPED, asked.get("idle", False)
         return asked.get("stop", False)
 
-    def _leave_plain(self, run: Run[C], error: Exception) -> None:
-        """Go on with the engine from the activity of a plain sequence that failed."""
+    def _leave_plain(self, run: Run[C], error: Exception, *, seeding: bool) -> Run[C]:
+        """Go on with the engine from what failed in a plain sequence: an activity, or setting the seed data."""
         at = len(run.ticks) - 1
-        position = start(self.plan)
-        position["stack"][0] |= {"at": at, "seq": at + 1, "used": at + 1, "n": 1}
-        self._drive(run, position, error=error)
+        position = start(self.plan, seeded=seeding)
+        if not seeding:
+            position["stack"][0] |= {"at": at, "seq": at + 1, "used": at + 1, "n": 1}
+        return self._drive(run, position, error=error)
 
     def _drive(
         self,

@@ -24,6 +24,7 @@ BARE = "bare loop with try/except"
 class Count(ProcessContext):
     """The context of both."""
 
+    seed_data: int
     n: int = 0
 
 
@@ -53,9 +54,15 @@ def bare_loop() -> Callable[[], object]:
     return run
 
 
-def iocflow_sequence() -> Callable[[], object]:
+def iocflow_sequence() -> SequenceProcessor[Count]:
     """Return the same as a processor, with no hook wired."""
-    return SequenceProcessor([Increment() for _ in range(STEPS)], context=Count, name="count").do_activities
+    return SequenceProcessor([Increment() for _ in range(STEPS)], context=Count, name="count")
+
+
+def iocflow_observed() -> SequenceProcessor[Count]:
+    """Return the same with an observer, for whom every command goes through the engine."""
+    steps = [Increment() for _ in range(STEPS)]
+    return SequenceProcessor(steps, context=Count, name="count", observers=[lambda event: None])
 
 
 def transitions_machine() -> Callable[[], object]:
@@ -114,7 +121,14 @@ def main() -> None:
     options = arguments("A run of five activities against the bare loop and peers.")
     os.environ["BURR_TELEMETRY"] = "False"
     logging.disable(logging.CRITICAL)
-    contestants = {BARE: bare_loop(), "iocflow SequenceProcessor": iocflow_sequence()}
+    plain, observed = iocflow_sequence(), iocflow_observed()
+    contestants = {
+        BARE: bare_loop(),
+        "iocflow SequenceProcessor": plain.do_activities,
+        "iocflow, with seed data": lambda: plain.do_activities(7),
+        "iocflow, as launchers start it": lambda: plain.launch(7),
+        "iocflow, with an observer": observed.do_activities,
+    }
     for peer, make in PEERS.items():
         if importlib.util.find_spec(peer) is None:
             print(f"{peer}: not installed, not measured (pip install 'iocflow[bench]')")

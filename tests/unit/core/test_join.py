@@ -255,7 +255,7 @@ def test_stop_and_routing_are_never_joined(wire: Wire) -> None:
 
     run = wire(split(l=ask, r=add)).do_activities()
     assert (run.outcome.name, run.context.stopped, run.context.next_activity) == ("STOPPED", False, None)
-    assert vars(run.context) == {"n": 1}
+    assert vars(run.context) == {"n": 1, "stop_reason": "left is enough"}
 
 
 def test_the_failures_of_branches_survive_a_failing_join(wire: Wire) -> None:

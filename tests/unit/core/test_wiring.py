@@ -66,7 +66,7 @@ def test_a_misspelt_option_is_refused(kind: str) -> None:
 @pytest.mark.parametrize("context", [Box(), None, dict, "Box"])
 def test_a_context_is_a_class_or_a_factory(context: Any) -> None:
     """A single context object, which all runs would share, is refused, and so is what makes no context."""
-    with pytest.raises(TypeError, match="main: context= is the class of its contexts or a function that makes one"):
+    with pytest.raises(TypeError, match="main: context= is the class of contexts or a function that makes one"):
         sequence(add, context=context, name="main")
 
 
