@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, TypeVar, overload
 from iocflow.async_runner import AsyncRunner
 from iocflow.container.failures import ClosedError, CloseError, UnknownIdError, WrongTypeError
 from iocflow.container.inspecting.annotations import Candidate, fits, shown_one
-from iocflow.container.secrets import Secrets
+from iocflow.container.secrets import OwnLoggers, Secrets
 from iocflow.context import ProcessContext
 from iocflow.errors import DuplicateNameError
 from iocflow.hooks import Interceptor, RunObserver
@@ -32,6 +32,7 @@ class Origin:
     path: str = ""
     warnings: tuple[Mistake, ...] = ()
     secrets: Secrets = field(default_factory=Secrets)
+    loggers: OwnLoggers = field(default_factory=lambda: OwnLoggers(None))
 
 
 class Objects(Protocol):
@@ -66,6 +67,7 @@ class App:
         path: The container file; empty when it was built in Python.
         warnings: What the checks found that is probably not meant.
         secrets: The secrets that were put in for placeholders; `mask` and `filter` keep them out of texts and logs.
+            iocflow's own loggers have that filter while the application is open.
         runner: The one loop on which awaitables of activities run; its thread starts at first need.
     """
 
@@ -98,6 +100,7 @@ class App:
         self.path = origin.path
         self.warnings = origin.warnings
         self.secrets = origin.secrets
+        self._loggers = origin.loggers
         self.runner = objects.runner
         self._objects = objects
         self._builders = sections
@@ -194,7 +197,10 @@ class App:
         """
         if not self._closed:
             self._closed = True
-            self._objects.close()
+            try:
+                self._objects.close()
+            finally:
+                self._loggers.take_off()
 
     def __enter__(self) -> Self:
         """Return itself."""

@@ -14,7 +14,7 @@ from iocflow.container.checking.summary import summary_of
 from iocflow.container.failures import BuildError
 from iocflow.container.reading import Document, read_document
 from iocflow.container.rendering import in_order, render
-from iocflow.container.secrets import Secrets
+from iocflow.container.secrets import OwnLoggers, Secrets
 from iocflow.wiring import ConfigurationError, Mistake, Place
 
 __all__ = ["Blueprint", "Checked", "blueprint", "check", "load"]
@@ -63,15 +63,27 @@ class Blueprint:
         return tuple(self.examined.bench.described)
 
     def build(self) -> App:
-        """Return the application, built.
+        """Return the application, built; iocflow's own loggers mask its secrets until it is closed.
 
         Raises:
             BuildError: A constructor, factory or `init` raised; what was built before is closed again.
         """
+        secrets = self.examined.bench.document.secrets
+        loggers = OwnLoggers(None if secrets.empty else secrets.filter())
+        loggers.put_on()  # before anything is built, as a constructor may make it log
+        try:
+            app = self._built(loggers)
+        except BaseException:
+            loggers.take_off()
+            raise
+        loggers.put_on()  # building may have imported what logs
+        return app
+
+    def _built(self, loggers: OwnLoggers) -> App:
         bench = self.examined.bench
         registry = Registry(bench.defined, bench.described, self.examined.graph, bench.hooks, self._refusal)
         registry.build(bench.overrides)
-        app = self._app(registry)
+        app = self._app(registry, loggers)
         for key in self.examined.builders:
             try:
                 app.section(key)
@@ -85,11 +97,11 @@ class Blueprint:
         Nothing of the user's is constructed, so that it can be looked at wherever the file is.
         """
         bench = self.examined.bench
-        return self._app(Draft(bench.defined, bench.described, self.examined.graph))
+        return self._app(Draft(bench.defined, bench.described, self.examined.graph), OwnLoggers(None))
 
-    def _app(self, objects: Objects) -> App:
+    def _app(self, objects: Objects, loggers: OwnLoggers) -> App:
         document = self.examined.bench.document
-        origin = Origin(document.path, self.warnings, document.secrets)
+        origin = Origin(document.path, self.warnings, document.secrets, loggers)
         return App.wired(objects, origin, self.examined.builders)
 
     def _refusal(self, place: Place, text: str) -> BuildError:

@@ -7,13 +7,15 @@ import json
 import logging
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
+from typing import Any
 from urllib.parse import quote, quote_plus
 
-__all__ = ["MASK", "SHORTEST", "Secrets"]
+__all__ = ["MASK", "SHORTEST", "OwnLoggers", "Secrets"]
 
 MASK = "***"
+_OWN = "iocflow"
 SHORTEST = 3
 """Characters of the shortest secret that is masked: `***` in place of every `a` would hide the text, not the secret."""
 _SHORTEST_INSIDE = 5
@@ -56,12 +58,38 @@ class Secrets:
         return self._pattern is None
 
     def filter(self) -> logging.Filter:
-        """Return a filter for log *handlers*, which masks message, arguments, exception, stack and extra fields.
+        """Return a filter for loggers and log handlers: it masks message, arguments, exception, stack and extra fields.
 
-        It sees secrets that are added later, too. It changes the record itself; an exception whose text holds a secret
-        is kept as that masked text (`exc_text`) only, so that no formatter can print the original.
+        It sees secrets that are added later, too. It changes the record itself: an exception whose text holds a secret
+        is replaced by a stand-in of the same name, and its text (`exc_text`) by the masked one, so that no formatter
+        can print the original. The variables of the traceback's frames stay as they are.
         """
         return _MaskingFilter(self)
+
+
+class OwnLoggers:
+    """Keeps a filter on the logger `iocflow` and on those below it, as a logger's filter sees only its own records."""
+
+    def __init__(self, filter: logging.Filter | None) -> None:
+        """Take the filter; with None there is nothing to put on."""
+        self._filter = filter
+
+    def put_on(self) -> None:
+        """Put the filter on every such logger that exists now; call it again when there may be more."""
+        if self._filter is None:
+            return
+        known = list(logging.Logger.manager.loggerDict.items())  # a copy: another thread may make a logger meanwhile
+        below = (found for name, found in known if name.startswith(f"{_OWN}.") and isinstance(found, logging.Logger))
+        for logger in (logging.getLogger(_OWN), *below):
+            logger.addFilter(self._filter)
+
+    def take_off(self) -> None:
+        """Take the filter off again, wherever it is."""
+        if self._filter is None:
+            return
+        for logger in list(logging.Logger.manager.loggerDict.values()):
+            if isinstance(logger, logging.Logger):
+                logger.removeFilter(self._filter)
 
 
 class _MaskingFilter(logging.Filter):
@@ -77,11 +105,12 @@ class _MaskingFilter(logging.Filter):
         if self._secrets.empty:
             return True
         self._mask_message(record)
-        if isinstance(record.exc_info, tuple) and record.exc_info[0]:
+        if isinstance(record.exc_info, tuple) and record.exc_info[1]:
             text = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
             masked = self._mask(text)
             if masked != text:
-                record.exc_text, record.exc_info = masked, None
+                error = _stand_in(record.exc_info[1], self._mask)
+                record.exc_text, record.exc_info = masked, (type(error), error, error.__traceback__)
         for name, value in vars(record).items():
             if name in _MASKED_TEXTS or name not in _STANDARD_FIELDS:
                 record.__dict__[name] = self._masked(value)
@@ -109,6 +138,34 @@ class _MaskingFilter(logging.Filter):
 
 _STANDARD_FIELDS = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime"})
 _MASKED_TEXTS = frozenset({"exc_text", "stack_info", "message"})
+
+
+def _stand_in(
+    error: BaseException, mask: Callable[[str], str], made: dict[int, BaseException] | None = None
+) -> BaseException:
+    """Return an exception that is shown as `error` is, with its texts, causes and members masked.
+
+    A formatter that reads a record's exception, rather than its text, finds the name, the message and the frames there.
+    """
+    made = {} if made is None else made
+    if id(error) in made:  # causes may go round in a circle
+        return made[id(error)]
+    kind = type(error)
+    named: dict[str, Any] = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    other: BaseException
+    if isinstance(error, BaseExceptionGroup):
+        members = [_stand_in(one, mask, made) for one in error.exceptions]
+        other = type(kind.__name__, (BaseExceptionGroup,), named)(mask(error.message), members)
+    else:
+        text = mask(str(error))
+        other = type(kind.__name__, (Exception,), {**named, "__str__": lambda _: text})(text)
+    made[id(error)] = other
+    for note in getattr(error, "__notes__", ()):
+        other.add_note(mask(str(note)))
+    other.__cause__ = None if error.__cause__ is None else _stand_in(error.__cause__, mask, made)
+    other.__context__ = None if error.__context__ is None else _stand_in(error.__context__, mask, made)
+    other.__suppress_context__ = error.__suppress_context__
+    return other.with_traceback(error.__traceback__)
 
 
 def _pattern(form: str) -> str:

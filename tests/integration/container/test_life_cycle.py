@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -140,6 +141,15 @@ def test_secrets_are_masked(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TOKEN", "s3cret-token")
     with pytest.raises(BuildError, match=r"OSError: \*\*\* is stuck"):
         loaded("beans: {a: {class: .Door, args: {name: '${secret:token}', fails: make}}}")
+
+
+def test_failed_build_takes_the_masking_off(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When building fails, iocflow's loggers are as they were before."""
+    monkeypatch.setenv("TOKEN", "hunter22")
+    before = list(logging.getLogger("iocflow").filters)
+    with pytest.raises(BuildError):
+        loaded("beans: {a: {class: .Door, args: {name: '${secret:token}', fails: make}}}")
+    assert logging.getLogger("iocflow").filters == before
 
 
 def test_closed(loaded: Loaded) -> None:
