@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+IOCFLOW = str(Path(sys.executable).with_name("iocflow"))
 
 MODULE = """
 from __future__ import annotations
@@ -94,3 +103,37 @@ def shop(tmp_path: Path) -> Path:
     file = tmp_path / "shop.yaml"
     file.write_text(CONTAINER, encoding="utf-8")
     return file
+
+
+@pytest.fixture
+def start(shop: Path) -> Iterator[Callable[..., subprocess.Popen[Any]]]:
+    """Return a function that starts a command in the shop's folder and does not wait for it.
+
+    What still runs at the end of the test is killed, and its pipes are closed.
+    """
+    with ExitStack() as ending:
+
+        def started(*arguments: str, **how: Any) -> subprocess.Popen[Any]:
+            process: subprocess.Popen[Any] = subprocess.Popen([IOCFLOW, *arguments], cwd=shop.parent, **how)
+            ending.enter_context(process)
+            ending.callback(process.kill)
+            return process
+
+        yield started
+
+
+@pytest.fixture
+def on_a_terminal(start: Callable[..., subprocess.Popen[Any]]) -> Iterator[Callable[..., Any]]:
+    """Return a function that starts a command on a terminal; it returns the process and the end to read from."""
+    with ExitStack() as ending:
+
+        def started(*arguments: str, env: dict[str, str] | None = None, **how: Any) -> tuple[Any, int]:
+            controller, terminal = pty.openpty()
+            ending.callback(os.close, controller)
+            try:
+                streams = {"stdout": terminal, "stderr": terminal, **how}
+                return start(*arguments, env={**os.environ, "TERM": "xterm", **(env or {})}, **streams), controller
+            finally:
+                os.close(terminal)
+
+        yield started

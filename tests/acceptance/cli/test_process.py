@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +25,17 @@ class Waiting(Activity[Shop]):
 """
 
 
-def on_a_terminal(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> str:
-    """Run a command with its output on a terminal; return what it wrote there."""
-    controller, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [IOCFLOW, *arguments],
-        cwd=folder,
-        stdout=terminal,
-        stderr=terminal,
-        env={**os.environ, "TERM": "xterm", **(env or {})},
-    )
-    os.close(terminal)
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+def written_on(controller: int) -> str:
+    """Read what a command writes on its terminal, to its end."""
     written = b""
     try:
         while chunk := os.read(controller, 4096):
             written += chunk
     except OSError:
         written += b""  # Linux tells the end of a terminal by EIO
-    assert process.wait(timeout=30) == 0
-    os.close(controller)
     return written.decode()
 
 
@@ -51,18 +43,14 @@ def on_a_terminal(folder: Path, *arguments: str, env: dict[str, str] | None = No
     ("number", "status", "says"),
     [(signal.SIGINT, 130, "iocflow: interrupted"), (signal.SIGTERM, 143, "iocflow: terminated")],
 )
-def test_a_signal_ends_a_run_in_good_order(shop: Path, number: signal.Signals, status: int, says: str) -> None:
+def test_a_signal_ends_a_run_in_good_order(
+    shop: Path, start: Start, number: signal.Signals, status: int, says: str
+) -> None:
     """Ctrl-C and SIGTERM in a run close the beans, say so and leave with what shells expect, without a traceback."""
     extend(shop, CLOSING)
     text = shop.read_text(encoding="utf-8").replace("wait: {call: .wait}", "wait: {class: .Waiting, close: close}")
     shop.write_text(text, encoding="utf-8")
-    process = subprocess.Popen(
-        [IOCFLOW, "run", "shop.yaml", "waiting"],
-        cwd=shop.parent,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = start("run", "shop.yaml", "waiting", stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stderr is not None
     while "waiting" not in process.stderr.readline():
         assert process.poll() is None
@@ -72,6 +60,14 @@ def test_a_signal_ends_a_run_in_good_order(shop: Path, number: signal.Signals, s
     assert "closed" in errors
     assert says in errors
     assert "Traceback" not in errors
+
+
+def test_signals_reach_commands_also_where_the_tests_run_in_the_background(root: Path) -> None:
+    """What a shell starts with `&` ignores SIGINT; a test session started so interrupts commands all the same."""
+    test = f"{Path(__file__)}::test_a_signal_ends_a_run_in_good_order"
+    line = f"trap '' INT; exec '{sys.executable}' -m pytest -q -p no:cacheprovider -k 130 '{test}'"
+    done = subprocess.run(["sh", "-c", line], cwd=root, capture_output=True, text=True, check=False, timeout=120)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 CLOSED = ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"]
@@ -150,17 +146,14 @@ def shell(shop: Path, line: str) -> subprocess.CompletedProcess[str]:
         "--help",
     ],
 )
-def test_a_reader_that_leaves_is_no_error(shop: Path, command: str) -> None:
+def test_a_reader_that_leaves_is_no_error(start: Start, command: str) -> None:
     """`| head` ends the command without a word on standard error."""
-    process = subprocess.Popen(
-        [IOCFLOW, *command.split()], cwd=shop.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = start(*command.split(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
     errors = process.stderr.read()
     process.wait(timeout=30)
-    process.stderr.close()
     assert errors == ""
     assert process.returncode in (1, 141)
 
@@ -211,9 +204,14 @@ def test_a_terminal_that_knows_only_ascii(iocflow: Any, shop: Path) -> None:
     assert "\\u738b" in iocflow("run", "shop.yaml", "failing", "--seed", '{"id": 1}', env=env).stderr
 
 
-def test_colours_on_a_terminal_only(shop: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "env", "coloured"),
+    [((), {}, True), (("--no-color",), {}, False), ((), {"NO_COLOR": "1"}, False)],
+)
+def test_colours_on_a_terminal_only(
+    on_a_terminal: Callable[..., Any], options: tuple[str, ...], env: dict[str, str], coloured: bool
+) -> None:
     """A terminal gets colours, unless --no-color or NO_COLOR says otherwise."""
-    run = ("run", "shop.yaml", "stopping")
-    assert "\x1b[" in on_a_terminal(shop.parent, *run)
-    assert "\x1b[" not in on_a_terminal(shop.parent, *run, "--no-color")
-    assert "\x1b[" not in on_a_terminal(shop.parent, *run, env={"NO_COLOR": "1"})
+    process, controller = on_a_terminal("run", "shop.yaml", "stopping", *options, env=env)
+    assert ("\x1b[" in written_on(controller)) is coloured
+    assert process.wait(timeout=30) == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -117,14 +116,9 @@ def test_nothing_to_serve(iocflow: Any, shop: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_live_line_on_a_terminal(ticking: Path) -> None:
+def test_live_line_on_a_terminal(ticking: Path, on_a_terminal: Callable[..., Any]) -> None:
     """On a terminal each launcher has a line with what it did, and the log scrolls above it."""
-    controller, terminal = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    process = subprocess.Popen(
-        [IOCFLOW, "serve", "shop.yaml"], cwd=ticking.parent, stdout=subprocess.DEVNULL, stderr=terminal, env=environment
-    )
-    os.close(terminal)
+    process, controller = on_a_terminal("serve", ticking.name, stdout=subprocess.DEVNULL, env={"COLUMNS": "120"})
     written = b""
     end = time.monotonic() + 30
     while b"3 completed" not in written and time.monotonic() < end:
@@ -134,21 +128,15 @@ def test_live_line_on_a_terminal(ticking: Path) -> None:
     drain.start()
     assert process.wait(timeout=30) == 0
     drain.join(5)
-    os.close(controller)
     assert b"often" in written
     assert b"every 200ms -> greeting" in written
     assert b"3 completed" in written
     assert b"INFO" in written
 
 
-def test_log_lines_stay_whole_on_a_terminal(ticking: Path) -> None:
+def test_log_lines_stay_whole_on_a_terminal(ticking: Path, on_a_terminal: Callable[..., Any]) -> None:
     """A log line is written as one line however narrow the terminal is: it can be searched and copied."""
-    controller, terminal = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "40"}
-    process = subprocess.Popen(
-        [IOCFLOW, "serve", "shop.yaml"], cwd=ticking.parent, stdout=subprocess.DEVNULL, stderr=terminal, env=environment
-    )
-    os.close(terminal)
+    process, controller = on_a_terminal("serve", ticking.name, stdout=subprocess.DEVNULL, env={"COLUMNS": "40"})
     written = b""
     end = time.monotonic() + 30
     whole = re.compile(rb"INFO \[\w{8}\] greeting: often: run [\w-]{36} of greeting ended COMPLETED after [\d.]+ s\r\n")
@@ -156,7 +144,6 @@ def test_log_lines_stay_whole_on_a_terminal(ticking: Path) -> None:
         written += os.read(controller, 4096)
     process.kill()
     process.wait(timeout=30)
-    os.close(controller)
     assert whole.search(written), written.decode()
 
 

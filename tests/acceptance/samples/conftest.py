@@ -69,11 +69,13 @@ def serve(clone: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         started.append(process)
         return process
 
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+    try:
+        yield start
+    finally:
+        for process in started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
 
 
 def ended(process: subprocess.Popen[str]) -> str:

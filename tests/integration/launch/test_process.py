@@ -88,13 +88,15 @@ def run(tmp_path: Path, root: Path) -> Iterator[Callable[..., Running]]:
         started.append(Running(tmp_path, root, **options))
         return started[-1]
 
-    yield start
-    for one in started:
-        if one.process.poll() is None:
-            one.process.kill()
-        one.exit_code()
-        if one.process.stderr:
-            one.process.stderr.close()
+    try:
+        yield start
+    finally:
+        for one in started:
+            if one.process.poll() is None:
+                one.process.kill()
+            one.exit_code()
+            if one.process.stderr:
+                one.process.stderr.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
