@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 
-from iocflow.cli.outline import label, title
+from iocflow.cli.outline import headline, label
 from iocflow.plan import Plan, ProcessorPlan, StepPlan
 
 __all__ = ["mermaid"]
@@ -106,7 +106,7 @@ class _Flowchart:
             part = _Part(node, [(node, "")])
         else:
             inner = self.processors[step["ref"]]
-            part = self.boxed(f"{label(step)}: {title(inner)}", lambda: self.processor(step["ref"]))
+            part = self.boxed(headline(step, inner), lambda: self.processor(step["ref"]))
             self.asked(part.entry, inner["handlers"])
         self.asked(part.entry, step["handlers"])
         return part

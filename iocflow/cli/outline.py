@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -10,7 +11,10 @@ from iocflow.error_handling import HandlesErrors, OnError, RetryingErrorHandler
 from iocflow.plan import Plan, ProcessorPlan, StepPlan
 from iocflow.processor import Compiler, Processor
 
-__all__ = ["label", "outline", "plan_of", "title"]
+__all__ = ["headline", "label", "outline", "plan_of", "title"]
+
+_UNNAMED = re.compile(r"(sequence|exclusive-choice|parallel-split)(-\d+)?")
+"""What the container calls a block that has no name of its own: its kind, and a number when there are several."""
 
 
 def plan_of(processor: Processor[Any]) -> Plan:
@@ -57,6 +61,14 @@ def label(step: StepPlan) -> str:
     return step["name"] if step["limit"] is None else f"{step['name']} (at most {step['limit']:g} s)"
 
 
+def headline(step: StepPlan, inner: ProcessorPlan) -> str:
+    """Return the label of a step that is a processor, and the kind of that, unless its name says just the kind."""
+    unnamed = _UNNAMED.fullmatch(step["name"])
+    if unnamed and unnamed[1].replace("-", " ") == title(inner):
+        return label(step)
+    return f"{label(step)}: {title(inner)}"
+
+
 def _body(plan: Plan, processor: ProcessorPlan, indent: str) -> Iterator[str]:
     """Yield what belongs to a processor: its steps, its default handlers, its `finally`."""
     numbered = processor["kind"] == "sequence"
@@ -75,7 +87,7 @@ def _body(plan: Plan, processor: ProcessorPlan, indent: str) -> Iterator[str]:
 def _step(plan: Plan, step: StepPlan, indent: str, mark: str, routes: dict[str, str] | None) -> Iterator[str]:
     """Yield a step's line, with where it leads to, and below it what is nested in it."""
     inner = plan["p"][step["ref"]] if step["do"] == "processor" else None
-    line = f"{indent}{mark}{label(step)}" + (f": {title(inner)}" if inner else "")
+    line = f"{indent}{mark}{headline(step, inner) if inner else label(step)}"
     if routes:
         ways = [target if len(routes) == 1 else f"{result} -> {target}" for result, target in routes.items()]
         line += f"  => {', '.join(ways)}"

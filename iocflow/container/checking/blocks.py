@@ -74,12 +74,16 @@ class Blocks:
             self._beans.rules.go(rules, names, what)
         return steps
 
-    def step(self, node: Node, what: str) -> Step | None:
-        """Read one step: an id, a dotted name, a list, a table with `do`, or a block."""
+    def step(self, node: Node, what: str, name: str = "") -> Step | None:
+        """Read one step: an id, a dotted name, a list, a table with `do`, or a block.
+
+        A list or block is called `name`, as the branch that it is; without one, by its kind.
+        """
         if isinstance(node, Listing) and not node.tag:
-            return Step(node.place, self._number("sequence"), self._sequence(node, what))
+            name = name or self._number("sequence")
+            return Step(node.place, name, Block("sequence", name, node.place, Steps(self.steps(node, what))))
         if is_table(node):
-            return self._table(node, what)
+            return self._table(node, what, name)
         wire = self._wire(node, what)
         if wire is None:
             return None
@@ -109,15 +113,12 @@ class Blocks:
         bean = self._beans.roles.bean(wire)
         return () if bean is None else bean.on_error
 
-    def _sequence(self, node: Node, what: str) -> Block:
-        return Block("sequence", "sequence", node.place, Steps(self.steps(node, what)))
-
     def _number(self, name: str) -> str:
         """Return a name that no other block of the processor has."""
         self._blocks[name] = self._blocks.get(name, 0) + 1
         return name if self._blocks[name] == 1 else f"{name}-{self._blocks[name]}"
 
-    def _table(self, table: Table, what: str) -> Step | None:
+    def _table(self, table: Table, what: str, name: str) -> Step | None:
         kinds = [kind for kind in KINDS if kind in table.entries]
         if len(kinds) > 1:
             names = " and ".join(f"`{kind}`" for kind in kinds)
@@ -131,14 +132,14 @@ class Blocks:
             return None
         if not kinds:
             self._checks.unknown_keys(table, ("do", *_OPTIONS), what)
-            step = self.step(table.entries["do"], f"`do` of {what}")
+            step = self.step(table.entries["do"], f"`do` of {what}", name)
         else:
-            step = self._block(kinds[0], table, what)
+            step = self._block(kinds[0], table, what, name)
         return None if step is None else self._with_options(step, table, what)
 
-    def _block(self, kind: str, table: Table, what: str) -> Step | None:
+    def _block(self, kind: str, table: Table, what: str, name: str) -> Step | None:
         self._checks.unknown_keys(table, (kind, *KINDS[kind], *_OPTIONS), what)
-        name = self._number(kind)
+        name = name or self._number(kind)
         shape = self.shape(kind, table, what)
         return None if shape is None else Step(table.place, name, Block(kind, name, table.place, shape))
 
@@ -158,7 +159,7 @@ class Blocks:
         found: dict[str, Step] = {}
         for name, place, branch in branches:
             check_id(name, "branch", place, self._checks.findings)
-            step = self.step(branch, f"branch `{name}` of {what}")
+            step = self.step(branch, f"branch `{name}` of {what}", name)
             if step is not None:
                 self._beans.rules.go(self.rules_of(step), None, f"branch `{name}` of {what}")
                 found[name] = step

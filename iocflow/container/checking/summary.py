@@ -40,13 +40,14 @@ def _process(process: Process, checks: Checks) -> Mapping[str, Any]:
     }
 
 
-def _step(step: Step) -> str:
+def _step(step: Step, branch: str = "") -> str:
     if not isinstance(step.what, Block):
         return step.name
     shape = step.what.shape
     named = shape.branches.items() if isinstance(shape, Split) else [("", one) for one in children(shape)]
-    parts = [f"{name}: {_step(one)}" if name else _step(one) for name, one in named]
-    return f"{step.name} [{', '.join(parts)}]"
+    parts = [f"{name}: {_step(one, name)}" if name else _step(one) for name, one in named]
+    head = step.what.kind if step.name == branch else step.name
+    return f"{head} [{', '.join(parts)}]"
 
 
 def _rule(rule: Rule) -> str:

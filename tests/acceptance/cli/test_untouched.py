@@ -110,7 +110,7 @@ outer: sequence
      on error: OSError -> 5 attempts, continue
   2. fetch
      on error: continue
-  3. parallel-split: parallel split
+  3. parallel-split
      - a: sequence
         1. fetch
            on error: continue
@@ -119,7 +119,7 @@ outer: sequence
            on error: OSError -> 5 attempts, continue
         2. say (at most 2 s)
      join: join
-  4. exclusive-choice: exclusive choice
+  4. exclusive-choice
      - fetch  => found -> chatty, else -> end
        on error: continue
      - chatty  => end

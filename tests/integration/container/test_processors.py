@@ -97,6 +97,7 @@ def test_every_block(loaded: Loaded) -> None:
     app = loaded(WORK + BLOCKS)
     with app:
         made = run(app).raise_for_error()
+        assert app.processor("p").plan["p"].keys() >= {"sequence", "right"}, "a branch's list is called as the branch"
     assert trail(made) == [
         "a",
         "inner/b",

@@ -86,6 +86,22 @@ def test_outline_shows_everything(everything: Processor[Any]) -> None:
     assert outline(plan_of(everything)) == OUTLINE
 
 
+def test_a_block_without_a_name_is_named_once() -> None:
+    """A block that is called by its kind says the kind once, in both drawings; any other says name and kind."""
+    blocks = [
+        ParallelSplitProcessor({"crm": fetch}, context=Context, name="parallel-split"),
+        ExclusiveChoiceProcessor({"score": "end"}, {"score": score}, context=Context, name="exclusive-choice-2"),
+        SequenceProcessor([fetch], context=Context, name="parallel-split-3"),
+    ]
+    plan = plan_of(SequenceProcessor(blocks, context=Context, name="all"))
+    steps = [line.strip() for line in outline(plan).splitlines() if re.match(r"  \d", line)]
+    assert steps == ["1. parallel-split", "2. exclusive-choice-2", "3. parallel-split-3: sequence"]
+    text = mermaid([plan])
+    assert '["parallel-split"]' in text
+    assert '["exclusive-choice-2"]' in text
+    assert '["parallel-split-3: sequence"]' in text
+
+
 def test_mermaid_connects_every_node(everything: Processor[Any]) -> None:
     """Every node is defined once, and all but the two ends and the handlers have an arrow in and an arrow out."""
     lines = mermaid([plan_of(everything)]).splitlines()
