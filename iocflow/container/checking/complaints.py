@@ -9,7 +9,7 @@ from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Constant, Value
 from iocflow.container.inspecting.annotations import shown
 from iocflow.container.nodes import is_literal
-from iocflow.wiring import ChecksArguments, Node, Scalar, Table
+from iocflow.wiring import Node, Scalar, Table
 
 __all__ = ["note_complaints"]
 
@@ -24,7 +24,7 @@ def note_complaints(bean: Bean, given: Table | None, values: Mapping[str, Value]
         checks: Takes the mistakes.
     """
     cls = bean.target
-    if bean.kind != "class" or bean.id in checks.overrides or not isinstance(cls, ChecksArguments):
+    if bean.kind != "class" or bean.id in checks.overrides or not hasattr(cls, "check_arguments"):
         return
     constants = {name: value.value for name, value in values.items() if isinstance(value, Constant)}
     nodes = {} if given is None else given.entries

@@ -62,6 +62,7 @@ class Roles:
         """Take what the checks share."""
         self._checks = checks
         self._complete: set[Bean] = set()
+        self._asked: set[Any] = set()
         self._refused: set[Any] = set()
         self._contexts: dict[Any, Any] = {}
 
@@ -154,7 +155,11 @@ class Roles:
     def _takes(self, wire: Wire, method: str, given: tuple[str, ...], place: Place, what: str) -> None:
         """Note once of a class or function that it cannot be called with what it is going to be given."""
         target, bean = self.target(wire), self.bean(wire)
-        why = "" if target is None else refusal(target, method, given, () if bean is None else bean.keywords)
+        named = frozenset(() if bean is None else bean.keywords)
+        if target is None or (target, method, named) in self._asked:
+            return
+        self._asked.add((target, method, named))
+        why = refusal(target, method, given, named)
         if why and (target, method) not in self._refused:
             self._refused.add((target, method))
             name, arguments = target.__name__, ", ".join(given)
