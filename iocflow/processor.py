@@ -90,10 +90,10 @@ class Processor(Activity[C], Generic[C]):
         self._make_context: Callable[[], C] = context
         self.context_type: type = context if isinstance(context, type) else ProcessContext
         self._own_runner = options.get("async_runner")
-        for step in (*self.steps, *self.finally_):
-            if not self.supports(step.activity):
-                kind = type(step.activity).__name__
-                raise UnsupportedActivityError(f"{self.name} does not support {step.name} ({kind})")
+        for one in (*self.steps, *self.finally_):
+            if not self.supports(one.activity):
+                kind = type(one.activity).__name__
+                raise UnsupportedActivityError(f"{self.name} does not support {one.name} ({kind})")
         compiler = Compiler(self)
         self.plan, self._parts = compiler.plan, compiler.parts
         self.hooked(options.get("observers", ()), options.get("interceptors", ()))
@@ -186,8 +186,6 @@ class Processor(Activity[C], Generic[C]):
         self._parts.interceptors = (*interceptors, *self._parts.interceptors)
         self._runner = self._own_runner or runner or AsyncRunner()
         self._calls, self.names = self._plain()
-
-    # The inline engine.
 
     def _go(self, run: Run[C], context: C, ticks: list[float], seed: Any) -> bool:
         """Run; return whether to raise. A plain sequence needs no engine until something else than a success comes."""
