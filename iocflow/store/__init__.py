@@ -1,0 +1,1 @@
+"""Stores of durable runs: one set of tables, in SQLite or PostgreSQL."""
