@@ -70,7 +70,7 @@ class Record(NamedTuple):
         plan: The id of the plan that the position belongs to.
         pos: Where the thread goes on from; None says that this row is no place to go on from. `0` is the start.
         ctx: The context from here on; None when it did not change.
-        retry: Whether an operator's retry of the failed run may go on from here: not in a `finally` that a failure led to.
+        retry: Whether an operator's retry may go on from here: not in a `finally` that a failure led to.
     """
 
     run: int
