@@ -7,7 +7,6 @@ import dataclasses
 import inspect
 import sys
 import time
-import types
 import typing
 from collections import deque
 from collections.abc import Collection, Mapping, Set
@@ -106,7 +105,7 @@ class ProcessContext:
         Raises:
             SeedError: It does not fit; the message names the field.
         """
-        self.seed_data = coerce(seed_data, _seed_type(type(self)), "seed")
+        self.seed_data = coerce(seed_data, seed_type_of(type(self)), "seed")
 
     def stop_process(self, reason: str = "") -> None:
         """Ask for a clean stop after this activity: the run ends STOPPED, its `finally` is run."""
@@ -194,18 +193,24 @@ def fields_of(context: ProcessContext) -> dict[str, Any]:
     return found
 
 
-def _seed_type(context: type[ProcessContext]) -> Any:
-    """Return the annotation of `seed_data`, resolved once a class and kept on it."""
-    known = context.__dict__.get("_seed_type")
-    if known is not None:
-        return known
-    owner = next(base for base in context.__mro__ if "seed_data" in inspect.get_annotations(base))
-    shim = types.SimpleNamespace(__annotations__={"seed_data": inspect.get_annotations(owner)["seed_data"]})
+def annotation_of(context: type[ProcessContext], name: str) -> Any:
+    """Return the annotation of a field, resolved where the class that has it was defined.
+
+    Raises:
+        SeedError: It cannot be resolved.
+    """
+    owner = next(base for base in context.__mro__ if name in inspect.get_annotations(base))
+    shim = type(owner.__name__, (), {"__annotations__": {name: inspect.get_annotations(owner)[name]}})
     module = sys.modules.get(owner.__module__)
     scopes = {"globalns": vars(module) if module else {}, "localns": dict(vars(owner))}
-    found = hints_of(shim, f"{owner.__name__}.seed_data", **scopes)["seed_data"]
-    context._seed_type = found  # type: ignore[attr-defined]
-    return found
+    return hints_of(shim, f"{owner.__name__}.{name}", **scopes)[name]
+
+
+def seed_type_of(context: type[ProcessContext]) -> Any:
+    """Return the annotation of `seed_data`, resolved once a class and kept on it."""
+    if "_seed_type" not in vars(context):
+        context._seed_type = annotation_of(context, "seed_data")  # type: ignore[attr-defined]
+    return context._seed_type  # type: ignore[attr-defined]
 
 
 def changes(
