@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from threading import TIMEOUT_MAX
-from typing import Any, Concatenate, Generic, TypeVar
+from typing import Any, Concatenate, Generic, Literal, TypeVar, get_args
 
 from iocflow.context import ProcessContext
 from iocflow.error_handling import HandlesErrors, OnErrorLike, as_handlers
@@ -18,6 +18,9 @@ Result = ProcessContext | str | None | Awaitable[ProcessContext | str | None]
 
 C = TypeVar("C", bound=ProcessContext)
 C_contra = TypeVar("C_contra", contravariant=True)
+
+Mode = Literal["leased", "transactional"]
+OnLost = Literal["retry", "incident"]
 
 
 class Activity(ABC, Generic[C_contra]):
@@ -66,13 +69,15 @@ class FunctionActivity(Activity[Any]):
 class BoundActivity(Generic[C_contra]):
     """An activity with the options of one use of it; `activity(…)` makes one.
 
-    `time_limit` is in seconds.
+    `time_limit` is in seconds; `mode` and `on_lost` are for durable engines.
     """
 
     activity: Activity[C_contra]
     name: str
     handlers: tuple[HandlesErrors, ...] = field(default=())
     time_limit: float | None = None
+    mode: Mode = "leased"
+    on_lost: OnLost = "retry"
 
 
 StepLike = Activity[C_contra] | Callable[[C_contra], Result] | BoundActivity[C_contra]
@@ -86,6 +91,8 @@ def activity(
     on_error: OnErrorLike | None = None,
     time_limit: float | None = None,
     args: Mapping[str, Any] | None = None,
+    mode: Mode = "leased",
+    on_lost: OnLost = "retry",
 ) -> BoundActivity[C_contra]:
     """Return `what` with options for this use of it.
 
@@ -96,6 +103,10 @@ def activity(
         time_limit: Seconds an attempt may take. An awaitable is cancelled then; other code sees
             `context.step.remaining()`.
         args: The function's collaborators.
+        mode: How a durable engine runs it: `leased`, for as long as it takes, with the record of it written afterwards,
+            or `transactional`, in one transaction with that record.
+        on_lost: What a durable engine does about an attempt of which nobody knows how it ended, because its process
+            died: `retry` it, or open an `incident` for a person to decide.
     """
     if not isinstance(what, Activity):
         if not callable(what) or isinstance(what, type):
@@ -107,8 +118,12 @@ def activity(
         )
     if time_limit is not None and not 0 < time_limit <= TIMEOUT_MAX:
         raise ValueError(f"time_limit of {name or what.name} must be more than 0 seconds, not {time_limit}")
+    for option, given, kind in (("mode", mode, Mode), ("on_lost", on_lost, OnLost)):
+        if given not in get_args(kind):
+            known = ", ".join(get_args(kind))
+            raise ValueError(f"{option} of {name or what.name} is one of {known}, not {given!r}")
     own = () if what.error_handler is None else as_handlers(what.error_handler)
-    return BoundActivity(what, name or what.name, as_handlers(on_error) + own, time_limit)
+    return BoundActivity(what, name or what.name, as_handlers(on_error) + own, time_limit, mode, on_lost)
 
 
 def bound(step: StepLike[C_contra]) -> BoundActivity[C_contra]:

@@ -43,6 +43,9 @@ def _command(plan: Plan, position: Position) -> Command:
     processor, state = plan["p"][frame["p"]], frame["state"]
     if state == "sleep":
         return {"do": "sleep", "delay": frame["delay"]}
+    if state == "wait":
+        path, wait = frame["path"] + steps_of(frame, processor)[frame["at"]]["name"], frame["wait"]
+        return {"do": "wait", "path": path, "name": wait["name"], "timeout": wait["timeout"]}
     bind = [(one["p"], one["i"]) for one in position["stack"] if one.get("fresh")]
     path = frame["path"].rstrip("/") or frame["p"]
     if state == "fork":
@@ -58,13 +61,12 @@ def _command(plan: Plan, position: Position) -> Command:
     if "seeding" not in frame and "whole" not in frame and state in ("execute", "handle"):
         step = steps_of(frame, processor)[frame["at"]]
         command["step"], command["path"] = step, frame["path"] + step["name"]
+        command["key"] = f"{command['path']}#{_numbers(position['stack'])}"
     if state == "handle":
         command["own"] = command["step"]["handlers"] if "step" in command else []
         command["default"], command["error"] = processor["handlers"], frame["error"]
-    if state == "execute":
-        command["key"] = f"{command['path']}#{_numbers(position['stack'])}"
-        if processor["kind"] == "choice" and "closing" not in frame:
-            command["names"] = [*processor["routes"], "end"]
+    if state == "execute" and processor["kind"] == "choice" and "closing" not in frame:
+        command["names"] = [*processor["routes"], "end"]
     return command
 
 
@@ -106,6 +108,8 @@ class _Move:
             self.decided(frame, reply)
         elif state == "sleep":
             self.attempt(frame)
+        elif state == "wait":
+            frame["state"] = "execute"
         elif state == "execute":
             self.executed(frame, reply)
         elif "error" in reply and not (state == "join" and self.too_many(frame)):
@@ -124,12 +128,7 @@ class _Move:
         elif state == "collect":
             self.next_item(frame)
         elif state == "fork":
-            frame["ends"] = reply["ends"]
-            every = all(end["outcome"] == "FAILED" for end in reply["ends"])
-            if every and self.of(frame)["kind"] == "split":
-                self.joined(frame, {})
-            else:
-                frame["state"] = "join"
+            self.forked(frame, reply["ends"])
         else:
             self.joined(frame, reply)
 
@@ -225,9 +224,11 @@ class _Move:
             self.enter(step["ref"], f"{frame['path']}{step['name']}/")
 
     def executed(self, frame: Frame, reply: Reply) -> None:
-        """Go on after an attempt, which may have failed or asked to stop."""
+        """Go on after an attempt, which may have failed or asked to stop, or left to wait and be made once more."""
         frame["asked"] = frame["asked"] or reply.get("stop", False)
-        if "error" in reply:
+        if "wait" in reply:
+            frame |= {"state": "wait", "wait": reply["wait"]}
+        elif "error" in reply:
             self.step_failed(frame, reply["error"])
         else:
             frame.pop("error", None)
@@ -364,6 +365,12 @@ class _Move:
         else:
             self.next_item(frame)
 
+    def forked(self, frame: Frame, ends: list[End]) -> None:
+        """Join the branches or parallel items; of a split whose branches all failed nothing is left to join."""
+        frame |= {"state": "join", "ends": ends}
+        if self.of(frame)["kind"] == "split" and all(end["outcome"] == "FAILED" for end in ends):
+            self.joined(frame, {})
+
     def joined(self, frame: Frame, reply: Reply) -> None:
         """End a split, or a parallel for-each, after the join, which may have failed too, or asked to stop."""
         if self.too_many(frame):
@@ -377,15 +384,9 @@ class _Move:
 
     def too_many(self, frame: Frame) -> bool:
         """Return whether more branches or items failed than may."""
-        allowed = self.allowed(frame)
+        may_fail: int | str = self.of(frame)["each"].get("may_fail", 0)
+        allowed = int(frame["count"] * Fraction(may_fail[:-1]) / 100) if isinstance(may_fail, str) else may_fail
         return len(frame["ends"]) > allowed and sum(end["outcome"] == "FAILED" for end in frame["ends"]) > allowed
-
-    def allowed(self, frame: Frame) -> int:
-        """Return how many branches or items may fail."""
-        if self.of(frame)["kind"] == "split":
-            return 0
-        may_fail = self.of(frame)["each"]["may_fail"]
-        return int(frame["count"] * Fraction(may_fail[:-1]) / 100) if isinstance(may_fail, str) else int(may_fail)
 
     def group(self, frame: Frame, errors: list[ErrorRecord]) -> ErrorRecord:
         """Return the one error of several branches or items."""

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Protocol, Self
 
 from iocflow.coercion import coerce, hints_of
-from iocflow.errors import ErrorRecord, JoinConflictError, UnsetError
+from iocflow.errors import ErrorRecord, IocflowError, JoinConflictError, UnsetError
 
 # What belongs to one run alone.
 _NEVER_JOINED = frozenset({"stopped", "stop_reason"})
@@ -57,6 +57,18 @@ class StepInfo:
     def cancelled(self) -> bool:
         """Whether the activity should end: its time is over."""
         return self.remaining() == 0
+
+    def following(self) -> StepInfo:
+        """Return the info of another step of the same run, with a memo of its own; subclasses return their kind."""
+        return StepInfo(self.run_id, self.processor, self.scheduled_for)
+
+    def wait_for(self, name: str, *, timeout: float | None = None) -> Any:  # noqa: ARG002
+        """Return what arrives under `name`, once it has: a durable run is put aside until then.
+
+        Raises:
+            IocflowError: The run is not durable.
+        """
+        raise IocflowError(f"only a durable run can wait, as for {name!r}: set `durable: true` for its processor")
 
     def lend(self) -> StepInfo:
         """Return itself: it is up to date."""

@@ -42,6 +42,20 @@ class JoinConflictError(IocflowError, ValueError):
     """Two branches of a split changed one field differently, and no joiner is wired."""
 
 
+class RunSignal(BaseException):
+    """An activity leaves by it without failing, to wait; no error, so that user code's `except Exception` lets it pass.
+
+    Attributes:
+        name: What is waited for.
+        timeout: For how many seconds at most; None means for ever.
+    """
+
+    def __init__(self, name: str, timeout: float | None = None) -> None:
+        """Take what is waited for."""
+        super().__init__(name, timeout)
+        self.name, self.timeout = name, timeout
+
+
 class ErrorRecord(TypedDict):
     """An error as plain data, so that a position which holds one can be stored.
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, Unpack
 
 from iocflow.activity import StepLike, bound
+from iocflow.compiler import Compiler
 from iocflow.context import ProcessContext, changes, merge
 from iocflow.plan import ProcessorPlan
-from iocflow.processor import Body, Compiler, Options, Processor
+from iocflow.processor import Body, Options, Processor
 
 C = TypeVar("C", bound=ProcessContext)
 
@@ -113,13 +114,11 @@ class ForEachProcessor(Processor[C]):
         collected = {} if stopped else {name: getattr(fork, source) for name, source in self.collected.items()}
         return _Kept(changed, collected)
 
-    def join(self, context: C, kept: Sequence[_Kept], failed: Collection[int]) -> None:
+    def join(self, context: C, kept: Mapping[int, _Kept], failed: Collection[int]) -> None:
         """Join the items that did not fail, and fill the lists in item order."""
-        lost = set(failed)
-        good = {f"item {i}": one for i, one in enumerate(kept) if i not in lost}
-        merge(context, {name: one.changed for name, one in good.items()})
+        merge(context, {f"item {i}": one.changed for i, one in kept.items()})
         for name in self.collected:
-            setattr(context, name, [one.collected[name] for one in good.values() if one.collected])
+            setattr(context, name, [one.collected[name] for one in kept.values() if one.collected])
         if self.failed:
             setattr(context, self.failed, [self._all(context)[i] for i in sorted(failed)])
 

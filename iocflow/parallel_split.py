@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
 from iocflow.activity import BoundActivity, StepLike, activity, bound
+from iocflow.compiler import Compiler
 from iocflow.context import ProcessContext, changes, merge
 from iocflow.plan import ProcessorPlan
-from iocflow.processor import Body, Compiler, Options, Processor
+from iocflow.processor import Body, Options, Processor
 
 C = TypeVar("C", bound=ProcessContext)
 
@@ -53,9 +54,9 @@ class ParallelSplitProcessor(Processor[C]):
         """Return what a branch changed, or all of its context for the joiner."""
         return fork if self.joiner else changes(context, before, fork, self.bound_fields)
 
-    def join(self, context: C, kept: Sequence[Any], failed: Collection[int]) -> ProcessContext | None:
+    def join(self, context: C, kept: Mapping[int, Any], failed: Collection[int]) -> ProcessContext | None:  # noqa: ARG002
         """Bring the branches that did not fail together on `context`."""
-        good = {step.name: kept[i] for i, step in enumerate(self.steps) if i not in failed}
+        good = {self.steps[i].name: one for i, one in kept.items()}
         if self.joiner:
             return self.joiner(context, good)
         merge(context, good)

@@ -15,13 +15,18 @@ from iocflow.errors import ErrorRecord
 
 
 class StepPlan(TypedDict):
-    """One use of an activity or processor; `ref` is its id, `limit` its time limit in seconds."""
+    """One use of an activity or processor; `ref` is its id, `limit` its time limit in seconds.
+
+    `mode` and `on_lost` say how a durable engine runs it; see `activity`.
+    """
 
     name: str
     do: Literal["activity", "processor"]
     ref: str
     handlers: list[str]
     limit: float | None
+    mode: str
+    on_lost: str
 
 
 # `finally` cannot be a class attribute's name.
@@ -56,6 +61,13 @@ class End(TypedDict):
     last: str | None
 
 
+class Wait(TypedDict):
+    """What an activity waits for, by name, and for how many seconds at most."""
+
+    name: str
+    timeout: float | None
+
+
 class Frame(TypedDict, total=False):
     """One processor under way.
 
@@ -83,6 +95,7 @@ class Frame(TypedDict, total=False):
     count: int
     lost: bool
     delay: float
+    wait: Wait
     error: ErrorRecord
     last: str | None
     ends: list[End]
@@ -112,8 +125,9 @@ class Reply(TypedDict, total=False):
     """What became of a command: nothing set is a plain success.
 
     `next` is the named result, `goto` the `next_activity`, `stop` whether this step asked to stop; `decision`, `delay`,
-    `goto` and `logged` answer a `handle`; `count` answers `items`, `ends` a fork. `unwind` ends everything with that
-    outcome, running every `finally` and asking no handler.
+    `goto` and `logged` answer a `handle`; `count` answers `items`, `ends` a fork. `wait` says that an `execute` left by
+    a `RunSignal`: the same attempt is made again when the wait is answered. `unwind` ends everything with that outcome,
+    running every `finally` and asking no handler.
     """
 
     error: ErrorRecord
@@ -125,6 +139,7 @@ class Reply(TypedDict, total=False):
     logged: bool
     count: int
     ends: list[End]
+    wait: Wait
     unwind: str
 
 
@@ -133,12 +148,13 @@ Mode = Literal["seed", "execute", "handle", "items", "collect", "join"]
 
 
 class Command(TypedDict, total=False):
-    """What to do next: `run` user code in a `mode`, `sleep`, `fork` children, or `end`.
+    """What to do next: `run` user code in a `mode`, `sleep`, `wait` for what has a `name`, `fork` children, or `end`.
 
-    `bind` lists the for-each processors whose item is to be put into its field first, each with the item's index.
+    `key` tells the step from all others of the run, the same for each of its attempts and their handlers. `bind` lists
+    the for-each processors whose item is to be put into its field first, each with the item's index.
     """
 
-    do: Literal["run", "sleep", "fork", "end"]
+    do: Literal["run", "sleep", "wait", "fork", "end"]
     mode: Mode
     p: str
     path: str
@@ -153,6 +169,8 @@ class Command(TypedDict, total=False):
     item: int
     failed: list[int]
     delay: float
+    name: str
+    timeout: float | None
     children: list[Position]
     end: End
 

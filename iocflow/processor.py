@@ -5,25 +5,47 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from threading import get_ident
 from time import time as _now
-from typing import Any, Generic, Required, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar, Unpack
 
 from iocflow.activity import Activity, BoundActivity, FunctionActivity, Result, StepLike, bound, kebab_case
 from iocflow.advance import start
 from iocflow.async_runner import AsyncRunner
+from iocflow.compiler import Compiler, Composed
 from iocflow.context import ProcessContext, StepInfo, succeed
-from iocflow.error_handling import HandlesErrors, OnErrorLike, as_handlers
+from iocflow.error_handling import OnErrorLike, as_handlers
 from iocflow.errors import UnsupportedActivityError
 from iocflow.hooks import Interceptor, RunObserver
-from iocflow.inline_loop import InlineLoop, Parts, settle, take_asked, tell
-from iocflow.plan import End, Plan, Position, ProcessorPlan, Reply, StepPlan, plan_hash
+from iocflow.inline_loop import InlineLoop
+from iocflow.perform import settle, take_asked
+from iocflow.plan import End, Position, ProcessorPlan, Reply, plan_hash
 from iocflow.run import Outcome, Run, RunFinished, RunStarted, current, current_of_thread
 
 C = TypeVar("C", bound=ProcessContext)
+
+
+class Engine(Protocol):
+    """Carries out the runs of the processors that are entrusted to it, in a way of its own."""
+
+    def launch(
+        self,
+        processor: Processor[C],
+        seed: Any,
+        *,
+        run_id: str,
+        scheduled_for: datetime | None,
+        idempotency_key: str,
+        here: bool,
+    ) -> Run[C]:
+        """Return the run that `processor.launch` asks for with the other arguments, each empty when it was not given.
+
+        Args:
+            here: Whether the caller waits for the run's end, as that of `do_activities` does.
+        """
+
 
 # Looked up once: each costs as much as a short activity.
 _current, _COMPLETED = current.get, Outcome.COMPLETED
@@ -53,12 +75,14 @@ class Options(TypedDict, Generic[C], total=False):
     async_runner: AsyncRunner | None
 
 
-class Processor(Activity[C], Generic[C]):
+class Processor(Composed[C]):
     """Runs activities in an order that its kind tells; a processor is an activity, so that one can stand in another.
 
     Attributes:
         context_type: The class that a run's context is an instance of.
         plan: The processor as plain data.
+        parts: What the ids in the plan stand for, and the hooks.
+        new_context: Makes the context of a run.
         bound_fields: The fields that for-each processors in it put their items into; they are never joined.
     """
 
@@ -87,20 +111,17 @@ class Processor(Activity[C], Generic[C]):
         self.handlers = as_handlers(options.get("on_error"))
         inner = [step.activity for step in (*self.steps, *self.finally_) if isinstance(step.activity, Processor)]
         self.bound_fields: frozenset[str] = frozenset().union(*(one.bound_fields for one in inner))
-        self._make_context: Callable[[], C] = context
+        self.new_context: Callable[[], C] = context
         self.context_type: type = context if isinstance(context, type) else ProcessContext
         self._own_runner = options.get("async_runner")
+        self._engine: Engine | None = None
         for one in (*self.steps, *self.finally_):
             if not self.supports(one.activity):
                 kind = type(one.activity).__name__
                 raise UnsupportedActivityError(f"{self.name} does not support {one.name} ({kind})")
         compiler = Compiler(self)
-        self.plan, self._parts = compiler.plan, compiler.parts
+        self.plan, self.parts = compiler.plan, compiler.parts
         self.hooked(options.get("observers", ()), options.get("interceptors", ()))
-
-    @abstractmethod
-    def describe(self, compiler: Compiler) -> ProcessorPlan:
-        """Return this processor as plain data; `compiler` gives the ids of what it refers to."""
 
     def supports(self, activity: object) -> bool:
         """Return whether `activity` may stand here; asked for every one when the processor is built."""
@@ -137,7 +158,7 @@ class Processor(Activity[C], Generic[C]):
         Raises:
             Exception: The activity's own error, when there is no handler at all; a handler's, when that raised.
         """
-        context, ticks = self._make_context(), [_now()]
+        context, ticks = self.new_context(), [_now()]
         run: Run[C] = Run()
         run.of, run.context, run.ticks = self, context, ticks
         return run.raise_for_error() if self._go(run, context, ticks, seed_data) else run
@@ -172,18 +193,32 @@ class Processor(Activity[C], Generic[C]):
             scheduled_for: The time that a schedule meant, for `context.step.scheduled_for`.
             idempotency_key: What the keys of the steps begin with, when the launcher knows better than the run's id.
         """
+        if self._engine is not None:
+            keys = {"run_id": run_id, "idempotency_key": idempotency_key}
+            return self._engine.launch(self, seed_data, **keys, scheduled_for=scheduled_for, here=False)
         run: Run[C] = Run()
-        run.of, run.context, run.ticks = self, self._make_context(), [_now()]
+        run.of, run.context, run.ticks = self, self.new_context(), [_now()]
         run.id, run.scheduled_for, run.idempotency_key = run_id or run.id, scheduled_for, idempotency_key
         self._go(run, run.context, run.ticks, seed_data)
         return run
+
+    def entrust(self, engine: Engine) -> None:
+        """Let `engine` carry out this processor's own runs; what it does inside another one's run stays in that run."""
+
+        def do_activities(seed_data: Any = None) -> Run[C]:
+            run = engine.launch(self, seed_data, run_id="", scheduled_for=None, idempotency_key="", here=True)
+            return run.raise_for_error() if run.raises else run
+
+        self._engine = engine
+        # Put in its place, so that an inline run need not ask each time who carries it out.
+        self.do_activities = do_activities  # type: ignore[method-assign]
 
     def hooked(
         self, observers: Iterable[RunObserver], interceptors: Iterable[Interceptor], runner: AsyncRunner | None = None
     ) -> None:
         """Add an application's hooks, outside the processor's own, and its runner; called before the first run."""
-        self._parts.observers = (*observers, *self._parts.observers)
-        self._parts.interceptors = (*interceptors, *self._parts.interceptors)
+        self.parts.observers = (*observers, *self.parts.observers)
+        self.parts.interceptors = (*interceptors, *self.parts.interceptors)
         self._runner = self._own_runner or runner or AsyncRunner()
         self._calls, self.names = self._plain()
 
@@ -221,11 +256,11 @@ class Processor(Activity[C], Generic[C]):
     def _plain(self) -> tuple[tuple[Callable[[C], Result], ...] | None, tuple[str, ...]]:
         """Return the calls and names of a plain sequence, without hooks and limits; no calls for anything else."""
         main = self.plan["p"][self.plan["main"]]
-        hooked = self._parts.observers or self._parts.interceptors
+        hooked = self.parts.observers or self.parts.interceptors
         limited = any(step["limit"] or step["do"] != "activity" for step in main["steps"])
         if main["kind"] != "sequence" or main["finally"] or hooked or limited or len(main["steps"]) > self.max_steps:
             return None, ()
-        activities = [self._parts.activities[step["ref"]] for step in main["steps"]]
+        activities = [self.parts.activities[step["ref"]] for step in main["steps"]]
         return tuple(map(_call, activities)), tuple(step["name"] for step in main["steps"])
 
     def _settled(self, result: object, run: Run[C]) -> C:
@@ -267,27 +302,25 @@ class Processor(Activity[C], Generic[C]):
         """Drive the engine from `position`, with the error of the command it stands at if that was run already."""
         self._runner.refuse_own_thread()
         info = run.lend() if error is not None else StepInfo(run.id, self.name, run.scheduled_for)
-        loop = InlineLoop(self.plan, self._parts, self._runner, run.context, info, run.idempotency_key or run.id)
+        loop = InlineLoop(self.plan, self.parts, self._runner, run.context, info, run.idempotency_key or run.id)
         loop.seed, loop.deadline = seed, deadline
         reply: Reply | None = None
         if error is not None:
             loop.began[info.activity] = run.ticks[-1]
-            reply = {"error": loop.errors.record(error), "stop": loop.stops(run.context)}
-        note = current_of_thread()
-        outer, note.lender = note.lender, loop
-        tell(self._parts.observers, RunStarted(run.id, self.name, run.ticks[0]))
-        interruption: BaseException | None = None
-        try:
-            self._finish(run, loop, loop.drive(position, reply))
-        except BaseException as raised:
-            interruption = raised
-            raise
-        finally:
-            run.context, run.rows = loop.context, loop.rows
-            run.idle = loop.idle and run.outcome is Outcome.STOPPED
-            why = interruption if run.error is None else run.error
-            tell(self._parts.observers, RunFinished(run.id, self.name, run.outcome, why, run.idle, _now()))
-            note.lender = outer
+            reply = loop.failed(error)
+        with loop.at_work():
+            loop.tell(RunStarted, run.ticks[0])
+            interruption: BaseException | None = None
+            try:
+                self._finish(run, loop, loop.drive(position, reply))
+            except BaseException as raised:
+                interruption = raised
+                raise
+            finally:
+                run.context, run.rows = loop.context, loop.rows
+                run.idle = loop.idle and run.outcome is Outcome.STOPPED
+                why = interruption if run.error is None else run.error
+                loop.tell(RunFinished, run.outcome, why, run.idle, _now())
         return run
 
     def _finish(self, run: Run[C], loop: InlineLoop, end: End) -> None:
@@ -320,79 +353,3 @@ def _call(activity: Activity[Any]) -> Callable[[Any], Result]:
     if not isinstance(activity, FunctionActivity):
         return activity.execute
     return functools.partial(activity.function, **activity.args) if activity.args else activity.function
-
-
-class Compiler:
-    """Turns a processor and all that it reaches into a plan, and keeps what the plan's ids stand for.
-
-    Two different objects of one default name get `inc`, `inc-2`, … in wired order.
-    """
-
-    def __init__(self, main: Processor[Any]) -> None:
-        """Compile `main`."""
-        self.parts = Parts()
-        self._ids: dict[tuple[str, int], str] = {}
-        self._taken: dict[tuple[str, str], int] = {}
-        self.plan: Plan = {"main": main.name, "p": {}}
-        self.processor(main)
-
-    def processor(self, processor: Processor[Any]) -> str:
-        """Return the id of `processor`, described in the plan."""
-        id, known = self._id("p", processor, processor.name)
-        if not known:
-            self.plan["p"][id] = processor.describe(self)
-            self.parts.composites[id] = processor  # type: ignore[assignment]
-        return id
-
-    def step(self, step: BoundActivity[Any]) -> StepPlan:
-        """Return one use of an activity or processor."""
-        activity = step.activity
-        handlers = self.handlers(step.handlers)
-        if isinstance(activity, Processor):
-            ref = self.processor(activity)
-        else:
-            thing = activity.function if isinstance(activity, FunctionActivity) and not activity.args else activity
-            ref, _ = self._id("a", thing, activity.name)
-            self.parts.activities[ref] = activity
-        name = ref if step.name == activity.name else step.name
-        do: Any = "processor" if isinstance(activity, Processor) else "activity"
-        return {"name": name, "do": do, "ref": ref, "handlers": handlers, "limit": step.time_limit}
-
-    def handlers(self, handlers: Iterable[HandlesErrors]) -> list[str]:
-        """Return the ids of `handlers`."""
-        ids = []
-        for handler in handlers:
-            id, _ = self._id("h", handler, getattr(handler, "name", kebab_case(type(handler).__name__)))
-            self.parts.handlers[id] = handler
-            ids.append(id)
-        return ids
-
-    def describe(self, processor: Processor[Any], kind: Any, *, named: bool = False, **more: Any) -> ProcessorPlan:
-        """Return what the plans of all kinds have in common, with `more`; `named` when the steps' names are fixed."""
-        steps = [self.step(step) for step in processor.steps]
-        for plan, step in zip(steps, processor.steps, strict=True):
-            plan["name"] = step.name if named else plan["name"]
-        described: ProcessorPlan = {
-            "kind": kind,
-            "steps": steps,
-            "finally": [self.step(step) for step in processor.finally_],
-            "handlers": self.handlers(processor.handlers),
-            "max": processor.max_steps,
-            "routes": {},
-            "join": "",
-            "each": {},
-        }
-        return {**described, **more}  # type: ignore[typeddict-item]
-
-    def _id(self, table: str, thing: object, wanted: str) -> tuple[str, bool]:
-        """Return the id of `thing`, and whether it had one already."""
-        key = (table, id(thing))
-        known = key in self._ids
-        if not known:
-            name, number = wanted, self._taken.get((table, wanted), 0)
-            while (table, name) in self._taken:
-                number += 1
-                name = f"{wanted}-{number}"
-            self._taken[table, name], self._taken[table, wanted] = 1, max(number, 1)
-            self._ids[key] = name
-        return self._ids[key], known

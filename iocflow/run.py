@@ -72,7 +72,7 @@ class Named(Protocol):
 
 class Run(Generic[C]):
     """The record of one run of a processor; the engine makes it, attribute by attribute, which costs half of a
-    constructor.
+    constructor: at least `of`, `context` and `ticks`.
 
     Attributes:
         of: The processor.
@@ -80,6 +80,8 @@ class Run(Generic[C]):
         context: The context as the run left it.
         error: What made the run fail, else None.
         idle: Whether a poll found nothing to do.
+        raises: Whether `do_activities` raises the error: nobody was there to handle it.
+        rows: The trail, but for its plain part.
         ticks: When the run began, in seconds since the epoch, and each activity of its plain part ended: kept as
             numbers until somebody reads `steps`.
     """

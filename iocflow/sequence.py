@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import TypeVar, Unpack
 
 from iocflow.activity import StepLike, bound
+from iocflow.compiler import Compiler
 from iocflow.context import ProcessContext
 from iocflow.plan import ProcessorPlan
-from iocflow.processor import Compiler, Options, Processor
+from iocflow.processor import Options, Processor
 
 C = TypeVar("C", bound=ProcessContext)
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from iocflow.activity import kebab_case
+from iocflow.compiler import Compiler
 from iocflow.error_handling import HandlesErrors, OnError, RetryingErrorHandler
 from iocflow.plan import Plan, ProcessorPlan, StepPlan
-from iocflow.processor import Compiler, Processor
+from iocflow.processor import Processor
 
 __all__ = ["headline", "label", "outline", "plan_of", "title"]
 

@@ -301,3 +301,52 @@ def test_positions_of_the_table_are_small() -> None:
     plan = seq(add, add, yes)().plan
     _, position = advance(plan, start(plan), {})
     assert len(json.dumps(position)) < 300
+
+
+# Waiting: what only a durable engine does.
+
+
+def test_an_attempt_that_waits_is_made_again() -> None:
+    """The answer to a wait goes back to the same attempt of the same step, which counts once; a stop is kept."""
+    plan = plan_of(inner(add, yes), max_steps=2)
+    command, position = advance(plan, start(plan), {})
+    first = command
+    command, position = advance(plan, position, {"wait": {"name": "approval", "timeout": 60.0}, "stop": True})
+    assert command == {"do": "wait", "path": "inner/yes", "name": "approval", "timeout": 60.0}
+    assert position["ended"] == []
+    assert json.loads(json.dumps(position)) == position
+    command, position = advance(plan, position, {})
+    assert command == first
+    command, position = advance(plan, position, {"wait": {"name": "approval", "timeout": None}})
+    command, position = advance(plan, position, {})
+    command, position = advance(plan, position, {})
+    assert [(row["path"], row["outcome"], row["attempts"]) for row in position["ended"]] == [
+        ("inner/yes", "STOPPED", 1),
+        ("inner", "STOPPED", 1),
+    ]
+
+
+def test_unwind_answers_a_wait() -> None:
+    """What waits is given up like all else: no handler, every `finally`, the end."""
+    plan = plan_of(inner(add, finally_=[yes]), finally_=[go_left], on_error=CONTINUE)
+    replies: list[Reply] = [{"wait": {"name": "approval", "timeout": None}}, {"unwind": "STOPPED"}, {}, {}]
+    commands, rows, _ = walk(plan, replies)
+    assert commands == ["execute inner/add", "wait inner/add", "execute inner/yes", "execute go-left", "end"]
+    assert rows == ["inner/yes DONE", "go-left DONE"]
+
+
+def test_a_wait_within_finally_goes_on_there() -> None:
+    """A part of `finally` may wait too."""
+    plan = plan_of(add, finally_=[yes, go_left])
+    commands, rows, _ = walk(plan, [{}, {"wait": {"name": "approval", "timeout": None}}, {}, {}, {}])
+    assert commands == ["execute add", "execute yes", "wait yes", "execute yes", "execute go-left", "end"]
+    assert rows == ["add DONE", "yes DONE", "go-left DONE"]
+
+
+def test_a_handler_gets_the_key_of_its_step() -> None:
+    """An engine that goes on at a handler, in another process, knows whose memo it is by the key alone."""
+    plan = plan_of(inner(activity(fail, on_error=CONTINUE)))
+    command, position = advance(plan, start(plan), None)
+    asked, _ = advance(plan, position, {"error": broken()})
+    assert asked["mode"] == "handle"
+    assert asked["key"] == command["key"] == "inner/fail#1.1"
