@@ -17,9 +17,9 @@ from iocflow.events.envelope import UnfinishedEventError, UnreadableEventError, 
 from iocflow.events.folder_places import FileRefusedError, Places, read_file
 from iocflow.events.source import Delivery, Event, Reason
 from iocflow.launch.clock import Clock, SystemClock
-from iocflow.launch.duration import duration_text
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.texts import printable
+from iocflow.wiring.duration import duration_text
 
 __all__ = ["FolderOptions", "FolderSource"]
 

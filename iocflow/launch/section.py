@@ -9,12 +9,12 @@ from datetime import timedelta
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
-from iocflow.launch.duration import duration_text
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
 from iocflow.launch.schemas import duration_schema, number, text
 from iocflow.launch.settings import DaemonSettings
 from iocflow.wiring import Node, Place, Scalar, Scope, Table, Wired, check_id, did_you_mean
+from iocflow.wiring.duration import duration_text
 
 __all__ = ["DaemonReader", "LauncherEntry", "LauncherReader", "LaunchersReader", "read_duration", "refused"]
 

@@ -14,13 +14,13 @@ from typing import Any
 from iocflow.errors import SeedError
 from iocflow.launch.contract import Launch, Launchable, Overlap, Poller
 from iocflow.launch.counters import Count
-from iocflow.launch.duration import duration_text
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import BaseLauncher, Host
 from iocflow.launch.pool import Progress, Task
 from iocflow.launch.snapshot import LauncherState
 from iocflow.schedule.timer import Timer
 from iocflow.schedule.timing import Every, Timing
+from iocflow.wiring.duration import duration_text
 
 __all__ = ["Late", "PollingLauncher", "PollingOptions"]
 

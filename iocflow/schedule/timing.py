@@ -10,11 +10,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from apscheduler.triggers.calendarinterval import CalendarIntervalTrigger  # type: ignore[import-untyped]
 
-from iocflow.launch.duration import duration_text
 from iocflow.launch.errors import LauncherError
 from iocflow.schedule.cron import CronExpression
 from iocflow.schedule.walls import gap_end, is_gap, is_repeated, moment, second_pass, wall
 from iocflow.wiring import did_you_mean
+from iocflow.wiring.duration import duration_text
 
 __all__ = ["ANCHOR", "TEN_YEARS", "At", "Calendar", "Cron", "Dst", "Every", "Timing", "time_of_day", "time_zone"]
 

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BeforeValidator, ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import CoreSchema, core_schema
 
 from iocflow.container.inspecting.annotations import (
     UNKNOWN,
@@ -23,7 +31,7 @@ from iocflow.container.inspecting.annotations import (
     unwrapped,
 )
 from iocflow.errors import IocflowError
-from iocflow.launch.duration import seconds_of
+from iocflow.wiring.duration import seconds_of
 
 __all__ = ["Coercion", "Misfit", "MisfitError"]
 
@@ -120,9 +128,9 @@ def _misfit(error: Mapping[str, Any]) -> Misfit:
 def _understood(annotation: Any) -> Any:
     """Return the annotation with durations taken as seconds, and Protocols compared by what they name."""
     if annotation is float:
-        return Annotated[float, BeforeValidator(_seconds)]
+        return _Float
     if annotation is timedelta:
-        return Annotated[timedelta, BeforeValidator(_seconds)]
+        return _Timedelta
     if is_protocol(annotation):
         return Annotated[Any, BeforeValidator(_structural(annotation))]
     origin, args = get_origin(annotation), get_args(annotation)
@@ -138,6 +146,26 @@ def _understood(annotation: Any) -> Any:
     if origin in _CONTAINERS and args and origin is not collections.abc.Callable:
         return origin[tuple(one if one is ... or isinstance(one, TypeVar) else _understood(one) for one in args)]
     return annotation
+
+
+class _Float:
+    """Stands for a float that may be written as a duration.
+
+    `Annotated` with a validator says the same, but makes pydantic import what takes longer than all else that a first
+    file needs.
+    """
+
+    kind: type = float
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(_seconds, handler.generate_schema(cls.kind))
+
+
+class _Timedelta(_Float):
+    """Stands for a timedelta."""
+
+    kind = timedelta
 
 
 _CONTAINERS: tuple[Any, ...] = (
