@@ -219,7 +219,7 @@ class Processor(Composed[C]):
         """Add an application's hooks, outside the processor's own, and its runner; called before the first run."""
         self.parts.observers = (*observers, *self.parts.observers)
         self.parts.interceptors = (*interceptors, *self.parts.interceptors)
-        self._runner = self._own_runner or runner or AsyncRunner()
+        self.runner = self._own_runner or runner or AsyncRunner()
         self._calls, self.names = self._plain()
 
     def _go(self, run: Run[C], context: C, ticks: list[float], seed: Any) -> bool:
@@ -230,7 +230,7 @@ class Processor(Composed[C]):
         context._asked, context._lender = None, run
         note = _current()
         if note is None or note.thread != get_ident():
-            self._runner.refuse_own_thread()
+            self.runner.refuse_own_thread()
             note = current_of_thread()
         outer, note.lender = note.lender, run
         try:
@@ -266,7 +266,7 @@ class Processor(Composed[C]):
     def _settled(self, result: object, run: Run[C]) -> C:
         """Deal with what an activity of the plain part returned."""
         at = len(run.ticks) - 1
-        settled: Any = settle(self.steps[at].activity, result, self._runner)
+        settled: Any = settle(self.steps[at].activity, result, self.runner)
         if isinstance(settled, str):
             run.results = {**run.results, at: settled}
         elif settled is not None and settled is not run.context:
@@ -300,9 +300,9 @@ class Processor(Composed[C]):
         deadline: float | None = None,
     ) -> Run[C]:
         """Drive the engine from `position`, with the error of the command it stands at if that was run already."""
-        self._runner.refuse_own_thread()
+        self.runner.refuse_own_thread()
         info = run.lend() if error is not None else StepInfo(run.id, self.name, run.scheduled_for)
-        loop = InlineLoop(self.plan, self.parts, self._runner, run.context, info, run.idempotency_key or run.id)
+        loop = InlineLoop(self.plan, self.parts, self.runner, run.context, info, run.idempotency_key or run.id)
         loop.seed, loop.deadline = seed, deadline
         reply: Reply | None = None
         if error is not None:

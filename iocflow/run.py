@@ -20,13 +20,14 @@ C = TypeVar("C", bound=ProcessContext)
 
 
 class Outcome(Enum):
-    """How a run ended; COMPENSATED is for runs whose effects were undone."""
+    """How a run ended: COMPENSATED when its effects were undone, SUBMITTED when it was only handed to its store."""
 
     COMPLETED = "completed"
     STOPPED = "stopped"
     FAILED = "failed"
     COMPENSATED = "compensated"
     INTERRUPTED = "interrupted"
+    SUBMITTED = "submitted"
 
 
 class StepOutcome(Enum):
