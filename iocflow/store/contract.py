@@ -92,7 +92,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A run's end, or its suspension, with which it holds its group until an operator acts."""
+    """A run's end, or its suspension, with which it holds its group until an operator acts; that releases the group."""
 
     run: int
     group: int
@@ -104,13 +104,19 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A run that is let go until a time, a signal, or both; with `keep` its group waits for it."""
+    """A run that is let go until a time, a signal, or both; with `keep` its group waits for it, and is released.
+
+    Attributes:
+        waits: A signal wakes it.
+        seen: The last of its signals that the worker knows; when a later one is there already, it does not sleep.
+    """
 
     run: int
     group: int
     until: float | None
     waits: bool = False
     keep: bool = False
+    seen: int = 0
 
 
 @dataclass(slots=True)

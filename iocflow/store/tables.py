@@ -1,0 +1,77 @@
+"""One open transaction, as the operations that both dialects share see it.
+
+Their texts are SQL that SQLite and PostgreSQL both understand, with three things for the dialect to fill in: `:name` is
+a parameter; `in [name]` is membership in a parameter that is a list of numbers; `{skip}` at the end of a select locks its
+rows and leaves out those that another transaction has locked, where the dialect has such locks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from iocflow.store.schema import HEAD
+
+HELD = f"""select r.id, r.grp, r.key, r.state, r.closed, r.due, r.deadline, r.start_by, r.ask,
+ case when r.purged is null then 0 else 1 end, coalesce((select max(s.n) from step s where s.run = r.id), 0),
+ g.owner, g.gate, g.keeper, coalesce(g.upto, 0), {HEAD}
+ from run r left join grp g on g.id = r.grp and r.state <> 2 where r.id = :run"""
+"""A run and its group, in the order of the fields of `Held`."""
+
+
+class Held(NamedTuple):
+    """A run and its group, neither of which changes under the transaction that read them.
+
+    Attributes:
+        purged: Whether its body is gone.
+        n: The number of its last row; 0 when it was not begun.
+        owner: The worker that holds the group; None, as the rest, for a closed run.
+        upto: The last run that the group's last claim took.
+        head: The run that goes next in the group, or goes now.
+    """
+
+    id: int
+    group: int
+    key: str | None
+    state: int
+    closed: str | None
+    due: float
+    deadline: float | None
+    start_by: float | None
+    ask: str | None
+    purged: int
+    n: int
+    owner: int | None
+    gate: int | None
+    keeper: int | None
+    upto: int
+    head: int | None
+
+
+class Tables(Protocol):
+    """One open transaction.
+
+    Where the dialect locks rows, it does so in this order: the worker, the run, the group.
+    """
+
+    @property
+    def now(self) -> float:
+        """The store's time at the transaction's begin."""
+
+    def row(self, sql: str, **values: Any) -> Sequence[Any] | None:
+        """Return the first row of a query."""
+
+    def rows(self, sql: str, **values: Any) -> list[Sequence[Any]]:
+        """Return all rows of a query."""
+
+    def write(self, sql: str, **values: Any) -> int:
+        """Execute a change; return how many rows it changed."""
+
+    def hold(self, run: int) -> Held | None:
+        """Read a run with its group (`HELD`), and lock them and the worker that holds the group; None: no such run."""
+
+    def lock_groups(self, groups: list[int]) -> None:
+        """Lock groups, in order of their numbers, so that the next statement sees their runs as they are."""
+
+    def dead(self) -> list[int]:
+        """Return the workers whose lease ran out, locked; those that another sweep has in hand are left out."""
