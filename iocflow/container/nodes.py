@@ -76,12 +76,14 @@ def size_of(node: Node, known: dict[int, tuple[Node, Size]]) -> Size:
 
 def has_unresolved(node: Node) -> bool:
     """Return whether a mistake about the node, or about a part of it, is noted already."""
-    return is_unresolved(node) or any(map(has_unresolved, parts(node)))
+    if isinstance(node, Scalar):
+        return isinstance(node.value, Unresolved)
+    return any(map(has_unresolved, parts(node)))
 
 
 def is_tagged(node: Node) -> bool:
     """Return whether there is any tag in the node: a reference, an inner bean, a provider, a type."""
-    return bool(node.tag) or any(map(is_tagged, parts(node)))
+    return bool(node.tag) or (not isinstance(node, Scalar) and any(map(is_tagged, parts(node))))
 
 
 def is_literal(node: Node) -> bool:

@@ -18,9 +18,8 @@ from iocflow.container.checking.headers import read_header
 from iocflow.container.checking.names import Want
 from iocflow.container.checking.roles import Roles
 from iocflow.container.checking.templates import Templates
-from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, fields_of, member_of, resolved, shown
+from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, fields_of, member_of, shown
 from iocflow.container.inspecting.parameters import Signature, arranged
-from iocflow.container.nodes import has_unresolved
 from iocflow.wiring import BeanInfo, Node, Place, Scalar, Table, check_id, did_you_mean
 
 __all__ = ["Beans"]
@@ -127,7 +126,7 @@ class Beans:
         if bean.kind == "call":  # what else it needs depends on who calls it; see `Roles.acts`
             return (), values
         self._missing(bean, signature, given)
-        if len(self._checks.findings.mistakes) == before and (given is None or not has_unresolved(given)):
+        if len(self._checks.findings.mistakes) == before:
             note_complaints(bean, given, values, self._checks)
         positional, keywords = arranged(signature, values, Constant)
         return _spread(positional, signature), keywords
@@ -155,7 +154,7 @@ class Beans:
 
     def _settings(self, bean: Bean, table: Table) -> Mapping[str, Value]:
         values: dict[str, Value] = {}
-        hints = resolved(bean.type) if "set" in table.entries and bean.type is not object else {}
+        hints = self._checks.signatures.annotations(bean.type) if "set" in table.entries else {}
         for key, place, node in self._checks.table_at(table, "set", bean.owner) or ():
             annotation = hints.get(key, UNKNOWN)
             mistake = self._setting(bean, key)

@@ -18,7 +18,6 @@ from iocflow.container.inspecting.annotations import (
     is_protocol,
     met_by,
     missing,
-    resolved,
     shown,
     shown_one,
 )
@@ -78,7 +77,7 @@ class Checks:
         if has_unresolved(node):
             return None
         try:
-            return self._coercion.coerce(_value(node, annotation), annotation)
+            return self._coercion.coerce(_value(node, annotation, self.signatures), annotation)
         except MisfitError as error:
             for one in refusals(node, annotation, what, error.misfits):
                 remedy = self._hint(one.node, annotation) or one.why
@@ -109,12 +108,12 @@ class Checks:
         self, table: Table, known: Iterable[str], what: str, *, later: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         """Note every key of `table` that is not `known`; of the `later` ones, with what they come."""
-        names = tuple(known)
-        for key, place, _ in table:
+        names = frozenset(known)
+        for key in [key for key in table.entries if key not in names]:
             if key in later:
-                self.error(place, f"`{key}` {later[key]}, which this version has not", "remove it")
-            elif key not in names:
-                self.error(place, f"{what} has no key `{key}`", did_you_mean(key, names, listed=16))
+                self.error(table.keys[key], f"`{key}` {later[key]}, which this version has not", "remove it")
+            else:
+                self.error(table.keys[key], f"{what} has no key `{key}`", did_you_mean(key, names, listed=16))
 
     # What the container's own readers need beside that.
 
@@ -277,7 +276,7 @@ def wants(annotation: Any, what: str, place: Place) -> Demand:
     return Demand(place, f"{what} wants `{shown(annotation)}`", met_by(annotation))
 
 
-def _value(node: Node, annotation: Any) -> Any:
+def _value(node: Node, annotation: Any, signatures: Signatures) -> Any:
     """Return the node as data, but numbers that lose something as such as their files write them.
 
     Those are what a `Decimal` is made of (`30.10`), and what was put in for a placeholder where text is wanted.
@@ -292,7 +291,7 @@ def _value(node: Node, annotation: Any) -> Any:
     wanted = alternatives(annotation)
     each = next((args[-1] for one in wanted if (args := [arg for arg in get_args(one) if arg is not ...])), UNKNOWN)
     if isinstance(node, Listing):
-        return [_value(item, each) for item in node.items]
+        return [_value(item, each, signatures) for item in node.items]
     classes = [get_origin(one) or one for one in wanted]
-    fields = next((found for cls in classes if isinstance(cls, type) and (found := resolved(cls))), {})
-    return {key: _value(value, fields.get(key, each)) for key, value in node.entries.items()}
+    fields = next((found for cls in classes if isinstance(cls, type) and (found := signatures.annotations(cls))), {})
+    return {key: _value(value, fields.get(key, each), signatures) for key, value in node.entries.items()}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Constant, Value
 from iocflow.container.inspecting.annotations import shown
-from iocflow.container.nodes import is_literal
+from iocflow.container.nodes import has_unresolved, is_literal
 from iocflow.wiring import Node, Scalar, Table
 
 __all__ = ["note_complaints"]
@@ -18,13 +18,15 @@ def note_complaints(bean: Bean, given: Table | None, values: Mapping[str, Value]
     """Note what the bean's class says of its arguments, each at its place; an overridden bean is never made.
 
     Args:
-        bean: The bean; whoever calls this knows that its arguments fit their annotations.
+        bean: The bean; whoever calls this knows that its arguments fit their annotations, as far as they are known.
         given: What the file gives.
         values: The same as values; only constants are shown to the class.
         checks: Takes the mistakes.
     """
     cls = bean.target
     if bean.kind != "class" or bean.id in checks.overrides or not hasattr(cls, "check_arguments"):
+        return
+    if given is not None and has_unresolved(given):
         return
     constants = {name: value.value for name, value in values.items() if isinstance(value, Constant)}
     nodes = {} if given is None else given.entries

@@ -77,10 +77,6 @@ def _of_process(process: Process) -> Iterator[Value]:
             yield step.what.shape.join
 
 
-def _inner_beans(bean: Bean) -> Iterator[Bean]:
-    return (value.bean for value in _walked(_of_bean(bean)) if isinstance(value, Inner))
-
-
 class Graph:
     """The references between all beans and processors of a checked document.
 
@@ -93,17 +89,20 @@ class Graph:
     def __init__(self, checks: Checks, hooks: Collection[Value]) -> None:
         """Draw the graph; a circle is noted. Every processor needs the `hooks`."""
         self._checks = checks
+        self._inner: dict[str, tuple[Bean, ...]] = {}
         self.asks: set[str] = set()
         self.needs: dict[str, tuple[Reference, ...]] = {}
         for id, bean in checks.defined.items():
-            self.needs[id] = () if id in checks.overrides else self._needs(_of_bean(bean))
+            values = tuple(_walked(_of_bean(bean)))
+            self.needs[id] = () if id in checks.overrides else self._needs(values)
+            self._inner[id] = tuple(value.bean for value in values if isinstance(value, Inner))
         for id, process in checks.described.items():
-            self.needs[id] = () if id in checks.overrides else self._needs((*hooks, *_of_process(process)))
+            values = tuple(_walked((*hooks, *_of_process(process))))
+            self.needs[id] = () if id in checks.overrides else self._needs(values)
         self.order = self._ordered()
 
-    def _needs(self, values: Iterable[Value]) -> tuple[Reference, ...]:
-        walked = list(_walked(values))
-        self.asks |= {value.id for value in walked if isinstance(value, ProviderOf)}
+    def _needs(self, walked: Collection[Value]) -> tuple[Reference, ...]:
+        self.asks.update(value.id for value in walked if isinstance(value, ProviderOf))
         return tuple(value for value in walked if isinstance(value, Reference))
 
     def dependants(self, id: str, *, without: Collection[str] = ()) -> tuple[str, ...]:
@@ -133,7 +132,7 @@ class Graph:
         while todo:
             id = todo.pop()
             definition = self._checks.defined.get(id)
-            for one in self.needs[id] if definition is None else self._needs(_of_bean(definition)):
+            for one in self.needs[id] if definition is None else self._needs(tuple(_walked(_of_bean(definition)))):
                 if one.id not in held and one.id not in self._checks.overrides:
                     held.add(one.id)
                     todo.append(one.id)
@@ -177,7 +176,7 @@ class Graph:
     def check_closers(self) -> None:
         """Note inner beans that nobody would ever close, because a prototype holds them."""
         for id, bean in self._checks.defined.items():
-            for inner in _inner_beans(bean) if bean.scope == "prototype" else ():
+            for inner in self._inner[id] if bean.scope == "prototype" else ():
                 if inner.close:
                     text = f"`close` of the inner bean would never be called: the prototype `{id}` holds it"
                     self._checks.error(inner.place, text, f"make it a bean of its own, and let `{id}` refer to it")
@@ -187,7 +186,7 @@ class Graph:
         for id, bean in self._checks.defined.items():
             if bean.scope == "singleton" and id not in self._checks.overrides:
                 self._captures(id, self.needs[id], ())
-                for inner in _inner_beans(bean):
+                for inner in self._inner[id]:
                     if issubclass(inner.type, ProcessContext):
                         self._captured(id, inner.place, shown(inner.type), ())
 

@@ -67,7 +67,7 @@ def read_header(id: str, place: Place, table: Table, checks: Checks) -> Bean:
 def refuse_keys(table: Table, owner: str, checks: Checks, *, inner: bool) -> None:
     """Note the keys of a bean that it cannot have."""
     known = _CALL_KEYS if "call" in table.entries else _INNER_KEYS if inner else BEAN_KEYS
-    elsewhere = [key for key in BEAN_KEYS if key not in known and key in table.entries]
+    elsewhere = [key for key in table.entries if key in BEAN_KEYS and key not in known]
     checks.unknown_keys(table, (*known, *elsewhere), owner, later=LATER_BEAN_KEYS)
     for key in elsewhere:
         if key not in MAKERS:

@@ -56,11 +56,18 @@ class Signature:
 
 
 class Signatures:
-    """Reads signatures, each one once."""
+    """Reads signatures, and what classes annotate, each one once."""
 
     def __init__(self) -> None:
         """Start with none."""
         self._known: dict[Any, Signature] = {}
+        self._annotated: dict[type, Mapping[str, Any]] = {}
+
+    def annotations(self, cls: type) -> Mapping[str, Any]:
+        """Return the annotations of a class's attributes, those of its bases too."""
+        if cls not in self._annotated:
+            self._annotated[cls] = resolved(cls)
+        return self._annotated[cls]
 
     def of(self, target: Any) -> Signature:
         """Return the signature of a class (its constructor's) or function; None, which nobody knows, takes anything."""
@@ -118,9 +125,10 @@ def arranged(
     """
     order = list(signature.parameters.values())
     leading = order[: 1 + max((i for i, one in enumerate(order) if one.by_position and one.name in values), default=-1)]
+    filled = {one.name for one in leading}
     positional = tuple(
         values[one.name] if one.name in values else constant(one.default)
         for one in leading
         if one.name in values or not (one.required or one.several)
     )
-    return positional, {name: value for name, value in values.items() if name not in {one.name for one in leading}}
+    return positional, {name: value for name, value in values.items() if name not in filled}

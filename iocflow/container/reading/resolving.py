@@ -77,7 +77,7 @@ class Resolver:
         resolve = self.resolve
         if isinstance(node, Listing):
             return _with_items(node, [resolve(item) for item in node.items])
-        return _with_entries(node, {name: resolve(child) for name, child in node.entries.items()})
+        return _with_entries(node, [resolve(child) for child in node.entries.values()])
 
     def check(self, node: Node) -> None:
         """Note what is wrong in `node` whatever the environment holds: the placeholders of a profile not chosen."""
@@ -101,7 +101,7 @@ class Resolver:
         elif isinstance(node, Listing):
             after = _with_items(node, [self._resolved(item, f"{key}[{at}]") for at, item in enumerate(node.items)])
         else:
-            after = _with_entries(node, {name: self._resolved(child, f"{key}.{name}") for name, _, child in node})
+            after = _with_entries(node, [self._resolved(child, f"{key}.{name}") for name, _, child in node])
         del self._open[id(node)]
         self._done[id(node)] = (node, after)
         return after
@@ -240,10 +240,10 @@ def _with_items(node: Listing, items: list[Node]) -> Listing:
     return node if all(map(is_, items, node.items)) else Listing(node.place, tuple(items), node.tag)
 
 
-def _with_entries(node: Table, entries: dict[str, Node]) -> Table:
-    if all(map(is_, entries.values(), node.entries.values())):
+def _with_entries(node: Table, children: list[Node]) -> Table:
+    if all(map(is_, children, node.entries.values())):
         return node
-    return Table(node.place, entries, node.keys, node.tag)
+    return Table(node.place, dict(zip(node.entries, children, strict=True)), node.keys, node.tag)
 
 
 def key_paths(values: Table, prefix: str = "") -> Iterator[str]:
