@@ -12,8 +12,9 @@ import msgspec
 
 from iocflow.coercion import coerce
 from iocflow.context import ProcessContext, fields_of, seed_type_of
+from iocflow.durable.context_faults import find_fault
 from iocflow.durable.context_fields import decoder_of, encoder, stored_fields
-from iocflow.durable.context_kinds import find_fault, moments
+from iocflow.durable.context_moments import MomentChecks
 from iocflow.durable.errors import ContextReadError, ContextTooLargeError, ContextTypeError, ContextValueError
 from iocflow.errors import text_of
 
@@ -29,9 +30,9 @@ Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
 class ContextCodec:
     """The stored form of one context class: a JSON object of the fields that are set, by their annotations.
 
-    What is written was read back and found equal. A value comes back as its annotation says: an int that a `float`
-    field held is a float. Two fields that held one object hold two that are equal. No class is named in what is stored,
-    and nothing but the annotated types is made of it.
+    What is written was read back and found equal; what the `==` of a field's class leaves out is not compared. A value
+    comes back as its annotation says: an int that a `float` field held is a float. Two fields that held one object hold
+    two that are equal. No class is named in what is stored, and nothing but the annotated types is made of it.
 
     A class whose fields change may have a `version: ClassVar[int]`, 1 or more, and a class method
     `upgrade(data: dict, version: int) -> dict`: what an older version stored is handed to it as plain JSON, a seed as
@@ -52,8 +53,8 @@ class ContextCodec:
         self._slotted = any(
             inspect.ismemberdescriptor(inspect.getattr_static(context_type, name, None)) for name in self._names
         )
-        self._with_moments = moments(self._kinds.values())
-        self._timed = [(name, kind) for name, kind in self._kinds.items() if id(kind) in self._with_moments]
+        checks = MomentChecks(self._kinds.values())
+        self._moments = [(name, check) for name, kind in self._kinds.items() if (check := checks.of(kind))]
         self._encode = encoder().encode
         self._decode = decoder_of(annotations).decode
         self._split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -123,12 +124,10 @@ class ContextCodec:
         return data
 
     def _is_proven(self, fields: Mapping[str, Any], data: bytes) -> bool:
-        """Return whether `data` reads as what it was made of; moments that are equal may differ in their zones."""
-        return bool(self._decode(data) == fields) and not (self._timed and self._loses_zones(fields))
-
-    def _loses_zones(self, fields: Mapping[str, Any]) -> bool:
-        found = (find_fault(fields[name], kind, self._with_moments) for name, kind in self._timed if name in fields)
-        return any(found)
+        """Return whether `data` reads as what it was made of."""
+        if self._decode(data) != fields:
+            return False
+        return all(name not in fields or check(fields[name]) for name, check in self._moments)
 
     def _refusal(self, fields: Mapping[str, Any]) -> ContextValueError:
         """Return the error that names what cannot be stored; nothing of this is done for what can."""
