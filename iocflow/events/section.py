@@ -12,9 +12,9 @@ from iocflow.events.source import EventSource
 from iocflow.launch.contract import Launchable
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
-from iocflow.launch.schemas import text
 from iocflow.launch.section import LauncherEntry, refused
 from iocflow.wiring import Node, Place, Scalar, Scope, Wired, did_you_mean
+from iocflow.wiring.schemas import text
 
 __all__ = ["EventReader", "on_event", "source_at"]
 

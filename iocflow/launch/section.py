@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import entry_points
@@ -11,16 +10,16 @@ from typing import Any, Protocol
 
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
-from iocflow.launch.schemas import duration_schema, number, text
 from iocflow.launch.settings import DaemonSettings
 from iocflow.wiring import Node, Place, Scalar, Scope, Table, Wired, check_id, did_you_mean
-from iocflow.wiring.duration import duration_text
+from iocflow.wiring.schemas import duration_schema, number, text
+from iocflow.wiring.settings import Bounds, read_settings
 
-__all__ = ["DaemonReader", "LauncherEntry", "LauncherReader", "LaunchersReader", "read_duration", "refused"]
+__all__ = ["DaemonReader", "LauncherEntry", "LauncherReader", "LaunchersReader", "refused"]
 
-_NUMBER = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*")
 _POOL = (1, 1000)
-_DURATIONS = {
+_BOUNDS: Bounds = {
+    "pool": _POOL,
     "grace": (timedelta(0), timedelta(days=1)),
     "heartbeat": (timedelta(milliseconds=50), timedelta(seconds=30)),
     "overdue": (timedelta(seconds=1), timedelta(days=366)),
@@ -57,16 +56,6 @@ def refused(node: Node, error: LauncherError) -> str:
     """Return the message of a value that was refused, with the file's own text in place of a placeholder's value."""
     hidden = isinstance(node, Scalar) and isinstance(node.value, str) and node.value != node.text
     return str(error).replace(str(node.value), node.text) if isinstance(node, Scalar) and hidden else str(error)
-
-
-def read_duration(node: Node, scope: Scope, what: str) -> timedelta | None:
-    """Return a duration as `scope.coerce` does; a number without a unit is noted: some would take it for minutes."""
-    if isinstance(node, Scalar) and _NUMBER.fullmatch(str(node.value)):
-        remedy = f"write {node.text}s" if _NUMBER.fullmatch(node.text) else "write 500ms, 30s, 5m, 2h or 1d"
-        scope.findings.error(node.place, f"{what} has no unit", remedy)
-        return None
-    value: timedelta | None = scope.coerce(node, timedelta, what)
-    return value
 
 
 class LauncherReader(Protocol):
@@ -176,29 +165,5 @@ class DaemonReader:
         if not isinstance(section, Table):
             scope.findings.error(section.place, "`daemon` is no mapping", "write daemon: {pool: 8, grace: 25s}")
             return lambda _: DaemonSettings()
-        scope.unknown_keys(section, _DAEMON, "the daemon")
-        given: dict[str, Any] = dict(_settings(section, scope))
+        given = read_settings(section, _BOUNDS, "the daemon", scope)
         return lambda _: DaemonSettings(**given)
-
-
-def _settings(section: Table, scope: Scope) -> Iterable[tuple[str, object]]:
-    """Yield the settings that a file gives, each noted when it is out of its bounds."""
-    bounds: Mapping[str, tuple[Any, Any]] = {"pool": _POOL, **_DURATIONS}
-    for key, _, node in section:
-        if key not in bounds:
-            continue
-        what = f"{key} of the daemon"
-        value = scope.coerce(node, int, what) if key == "pool" else read_duration(node, scope, what)
-        low, high = bounds[key]
-        if value is None:
-            continue
-        if low <= value <= high:
-            yield key, value
-        else:
-            scope.findings.error(
-                node.place, f"{key} of the daemon is out of bounds", f"write {_written(low)} to {_written(high)}"
-            )
-
-
-def _written(bound: object) -> str:
-    return duration_text(bound) if isinstance(bound, timedelta) else str(bound)

@@ -11,11 +11,12 @@ from iocflow.launch.clock import Clock, SystemClock
 from iocflow.launch.contract import Overlap, Poller
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
-from iocflow.launch.schemas import choice, duration_schema, number, text
-from iocflow.launch.section import LauncherEntry, read_duration, refused
+from iocflow.launch.section import LauncherEntry, refused
 from iocflow.schedule.polling import Late, PollingLauncher, PollingOptions
 from iocflow.schedule.timing import ANCHOR, TEN_YEARS, At, Calendar, Cron, Dst, Every, Timing, time_of_day, time_zone
 from iocflow.wiring import Scope, Table, Wired
+from iocflow.wiring.schemas import choice, duration_schema, number, text
+from iocflow.wiring.settings import read_duration
 
 __all__ = ["ScheduleReader"]
 

@@ -1,4 +1,4 @@
-"""Pieces of JSON Schema for the values of launchers, each of which may be a placeholder in a file."""
+"""Pieces of JSON Schema for the values of sections, each of which may be a placeholder in a file."""
 
 from __future__ import annotations
 
