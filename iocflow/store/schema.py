@@ -69,7 +69,8 @@ TABLES = (
     """create table signal(
  id {id}, run bigint not null, name text not null, data {data}, at double precision not null, fate text)""",
     """create index signal_pending on signal(run, id) where fate is null""",
-    """create table revoked(worker bigint not null, run bigint not null, grp bigint not null, primary key(worker, run))""",
+    """create table revoked(
+ worker bigint not null, run bigint not null, grp bigint not null, primary key(worker, run))""",
 )
 
 STATE = f"""case when r.state = 2 then r.closed when r.state = 3 then 'suspended'
@@ -82,7 +83,8 @@ VIEWS = {
  case when r.state = 2 then r.outcome else '' end as outcome, r.reason, r.error, r.key as "group", r.priority,
  r.deliveries, r.submitted, (select s.t0 from step s where s.run = r.id and s.n = 1) as started, r.ended, r.deadline,
  r.not_before,
- coalesce((select s.name from step s where s.run = r.id and s.kind <> 'mark' order by s.n desc limit 1), '') as activity,
+ coalesce((select s.name from step s where s.run = r.id and s.kind <> 'mark' order by s.n desc limit 1), '')
+  as activity,
  (select count(*) from step s where s.run = r.id and s.kind = 'step') as steps
  from run r left join grp g on g.id = r.grp and r.state <> 2""",
     "v_journal": """select j.run, row_number() over (partition by j.run order by j.n, j.part, j.at, j.id) as number,

@@ -1,8 +1,8 @@
 """One open transaction, as the operations that both dialects share see it.
 
-Their texts are SQL that SQLite and PostgreSQL both understand, with three things for the dialect to fill in: `:name` is
-a parameter; `in [name]` is membership in a parameter that is a list of numbers; `{skip}` at the end of a select locks its
-rows and leaves out those that another transaction has locked, where the dialect has such locks.
+Their texts are SQL that SQLite and PostgreSQL both understand, with four things for the dialect to fill in: `:name` is
+a parameter; `in [name]` is membership in a parameter that is a list of numbers; `{lock}` at the end of a select locks
+its rows, and `{skip}` locks them and leaves out those that others have locked, where the dialect locks rows at all.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any, NamedTuple, Protocol
 
 from iocflow.store.schema import HEAD
 
-HELD = f"""select r.id, r.grp, r.key, r.state, r.closed, r.due, r.deadline, r.start_by, r.ask,
+HELD = f"""select r.id, r.grp, r.key, r.state, r.closed, r.due, r.deadline, r.start_by, r.ask, r.asked, r.waits,
  case when r.purged is null then 0 else 1 end, coalesce((select max(s.n) from step s where s.run = r.id), 0),
- g.owner, g.gate, g.keeper, coalesce(g.upto, 0), {HEAD}
+ g.owner, coalesce(g.upto, 0), {HEAD}
  from run r left join grp g on g.id = r.grp and r.state <> 2 where r.id = :run"""
 """A run and its group, in the order of the fields of `Held`."""
 
 
 class Held(NamedTuple):
-    """A run and its group, neither of which changes under the transaction that read them.
+    """A run and its group, neither of which changes until the end of the transaction that read them.
 
     Attributes:
         purged: Whether its body is gone.
         n: The number of its last row; 0 when it was not begun.
-        owner: The worker that holds the group; None, as the rest, for a closed run.
+        owner: The worker that holds the group; None for a closed run.
         upto: The last run that the group's last claim took.
         head: The run that goes next in the group, or goes now.
     """
@@ -39,11 +39,11 @@ class Held(NamedTuple):
     deadline: float | None
     start_by: float | None
     ask: str | None
+    asked: int | None
+    waits: int
     purged: int
     n: int
     owner: int | None
-    gate: int | None
-    keeper: int | None
     upto: int
     head: int | None
 
@@ -67,8 +67,11 @@ class Tables(Protocol):
     def write(self, sql: str, **values: Any) -> int:
         """Execute a change; return how many rows it changed."""
 
-    def hold(self, run: int) -> Held | None:
-        """Read a run with its group (`HELD`), and lock them and the worker that holds the group; None: no such run."""
+    def hold(self, run: int, *, revoke: bool) -> Held | None:
+        """Read a run with its group (`HELD`), and lock both; None when there is no such run.
+
+        With `revoke` the worker that holds the group is locked, too, so that the run can be taken from it.
+        """
 
     def lock_groups(self, groups: list[int]) -> None:
         """Lock groups, in order of their numbers, so that the next statement sees their runs as they are."""
