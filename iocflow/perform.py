@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -18,17 +17,7 @@ from iocflow.error_handling import Decision, HandlesErrors
 from iocflow.errors import ErrorRecord, IocflowError, LiveErrors, RunSignal, UnknownActivityError
 from iocflow.hooks import Interceptor, RunObserver
 from iocflow.plan import Command, Ended, Plan, Position, Reply, steps_of
-from iocflow.run import (
-    Current,
-    RunEvent,
-    Step,
-    StepFailed,
-    StepFinished,
-    StepOutcome,
-    StepStarted,
-    current,
-    current_of_thread,
-)
+from iocflow.run import RunEvent, Step, StepFailed, StepFinished, StepOutcome, StepStarted, current
 
 
 class Composite(Protocol):
@@ -101,14 +90,14 @@ class Performer:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Lend `context.step`, and the run's id to log records, while commands are performed in this thread."""
-        note = current_of_thread()
-        outer, note.lender = note.lender, self
+        token = current.set(self)
         self.context._asked, self.context._lender = None, self
         try:
             yield
         finally:
             # Performer and context would keep each other alive until the garbage collector comes by.
-            note.lender, self.context._lender = outer, None
+            self.context._lender = None
+            current.reset(token)
 
     def perform(self, command: Command, deadline: float | None) -> Reply:
         """Run the user code that a `run` command means, and return what became of it; see `time_limit`.
@@ -149,6 +138,20 @@ class Performer:
     def failed(self, error: Exception) -> Reply:
         """Return the reply that tells of `error`."""
         return {"error": self.errors.record(error), "stop": self.stops()}
+
+    def returned(self, result: ProcessContext | str | None, names: Collection[str] | None = None) -> Reply:
+        """Return the reply that tells what an `execute` returned and asked.
+
+        Raises:
+            UnknownActivityError: It set `next_activity` to something else than one of `names`, where there are any.
+        """
+        if isinstance(result, ProcessContext):
+            self._go_on_with(result)
+        goto, named = self.context.next_activity, result if isinstance(result, str) else None
+        if goto and names is not None and goto not in names:
+            known = ", ".join(names)
+            raise UnknownActivityError(f"next_activity is {goto!r}, which is no activity here (known: {known})")
+        return {"next": named, "goto": goto, "stop": self.stops()}
 
     def stops(self) -> bool:
         """Clear what was asked on the context, and return whether it was to stop."""
@@ -198,14 +201,7 @@ class Performer:
             result = settle(activity, proceed(), self.runner, self.info.remaining())
         except RunSignal as signal:
             return {"wait": {"name": signal.name, "timeout": signal.timeout}, "stop": self.stops()}
-        if isinstance(result, ProcessContext):
-            self._go_on_with(result)
-        goto = self.context.next_activity
-        if goto and "names" in command and goto not in command["names"]:
-            known = ", ".join(command["names"])
-            raise UnknownActivityError(f"next_activity is {goto!r}, which is no activity here (known: {known})")
-        named = result if isinstance(result, str) else None
-        return {"next": named, "goto": goto, "stop": self.stops()}
+        return self.returned(result, command.get("names"))
 
     def _handle(self, command: Command) -> Reply:
         record: ErrorRecord = {**command["error"]}
@@ -364,19 +360,11 @@ def settle(
     """
     if result is None or isinstance(result, ProcessContext | str):
         return result
-    if hasattr(result, "__await__"):
-        awaited = copy_context().run(_awaited, runner, result, timeout)
-        if awaited is None or isinstance(awaited, ProcessContext | str):
-            return awaited
-        result = awaited
+    awaited = runner.run(result, timeout) if hasattr(result, "__await__") else result
+    if awaited is None or isinstance(awaited, ProcessContext | str):
+        return awaited
     kinds = "a context, a str (a named result) or None"
-    raise TypeError(f"{activity.name} returned a {type(result).__name__}: {kinds} is wanted")
-
-
-def _awaited(runner: AsyncRunner, awaitable: Any, timeout: float | None) -> object:
-    """Await with a note of its own: the thread's goes on to other runs, while tasks may be left on the loop."""
-    current.set(Current(current_of_thread().lender))
-    return runner.run(awaitable, timeout)
+    raise TypeError(f"{activity.name} returned a {type(awaited).__name__}: {kinds} is wanted")
 
 
 def _wrapped(

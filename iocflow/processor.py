@@ -7,7 +7,6 @@ import functools
 import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from threading import get_ident
 from time import time as _now
 from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar, Unpack
 
@@ -15,14 +14,14 @@ from iocflow.activity import Activity, BoundActivity, FunctionActivity, Result, 
 from iocflow.advance import start
 from iocflow.async_runner import AsyncRunner
 from iocflow.compiler import Compiler, Composed
-from iocflow.context import ProcessContext, StepInfo, succeed
+from iocflow.context import ProcessContext, StepInfo
 from iocflow.error_handling import OnErrorLike, as_handlers
 from iocflow.errors import UnsupportedActivityError
 from iocflow.hooks import Interceptor, RunObserver
 from iocflow.inline_loop import InlineLoop
-from iocflow.perform import settle, take_asked
-from iocflow.plan import End, Position, ProcessorPlan, Reply, plan_hash
-from iocflow.run import Outcome, Run, RunFinished, RunStarted, current, current_of_thread
+from iocflow.perform import settle
+from iocflow.plan import Position, ProcessorPlan, Reply, plan_hash
+from iocflow.run import Outcome, Run, RunFinished, RunStarted, current
 
 C = TypeVar("C", bound=ProcessContext)
 
@@ -47,8 +46,11 @@ class Engine(Protocol):
         """
 
 
+_Calls = tuple[Callable[[C], Result], ...]
+_Rest = tuple[InlineLoop, Position, Reply]
+
 # Looked up once: each costs as much as a short activity.
-_current, _COMPLETED = current.get, Outcome.COMPLETED
+_current, _note, _forget, _COMPLETED = current.get, current.set, current.reset, Outcome.COMPLETED
 
 
 class Options(TypedDict, Generic[C], total=False):
@@ -144,7 +146,9 @@ class Processor(Composed[C]):
         run.of, run.context, run.ticks = self, context, [_now()]
         run.id, run.scheduled_for = step.run_id or run.id, step.scheduled_for
         run.idempotency_key = step.idempotency_key and f"{step.idempotency_key}.{step.parts}"
-        self._drive(run, start(self.plan), deadline=step.deadline)
+        loop = self._loop(run)
+        loop.deadline = step.deadline
+        self._drive(run, loop, start(self.plan))
         if run.outcome is Outcome.STOPPED:
             asked = {**asked, "stop": True, "idle": run.idle}
         run.context._asked, run.context._lender = asked or None, lender
@@ -158,24 +162,16 @@ class Processor(Composed[C]):
         Raises:
             Exception: The activity's own error, when there is no handler at all; a handler's, when that raised.
         """
-        context, ticks = self.new_context(), [_now()]
         run: Run[C] = Run()
-        run.of, run.context, run.ticks = self, context, ticks
-        return run.raise_for_error() if self._go(run, context, ticks, seed_data) else run
+        run.of, run.context, run.ticks = self, self.new_context(), [_now()]
+        self._go(run, seed_data)
+        return run.raise_for_error() if run.raises else run
 
     async def do_activities_async(self, seed_data: Any = None) -> Run[C]:
         """Do as `do_activities` in another thread; cancelling the wait does not stop the run."""
-        run = await asyncio.to_thread(self._tried, seed_data)
-        if isinstance(run, Exception):
-            raise run
-        return run
-
-    def _tried(self, seed_data: Any) -> Run[C] | Exception:
-        """Return the run or what was raised: a future cannot take a `StopIteration`, it would never be done."""
-        try:
-            return self.do_activities(seed_data)
-        except Exception as error:  # noqa: BLE001 - raised where it is awaited
-            return error
+        # The run, not its error: a future cannot take a `StopIteration`, it would never be done.
+        run = await asyncio.to_thread(self._launch, seed_data, here=True)
+        return run.raise_for_error() if run.raises else run
 
     def launch(
         self,
@@ -193,20 +189,13 @@ class Processor(Composed[C]):
             scheduled_for: The time that a schedule meant, for `context.step.scheduled_for`.
             idempotency_key: What the keys of the steps begin with, when the launcher knows better than the run's id.
         """
-        if self._engine is not None:
-            keys = {"run_id": run_id, "idempotency_key": idempotency_key}
-            return self._engine.launch(self, seed_data, **keys, scheduled_for=scheduled_for, here=False)
-        run: Run[C] = Run()
-        run.of, run.context, run.ticks = self, self.new_context(), [_now()]
-        run.id, run.scheduled_for, run.idempotency_key = run_id or run.id, scheduled_for, idempotency_key
-        self._go(run, run.context, run.ticks, seed_data)
-        return run
+        return self._launch(seed_data, run_id, scheduled_for, idempotency_key, here=False)
 
     def entrust(self, engine: Engine) -> None:
         """Let `engine` carry out this processor's own runs; what it does inside another one's run stays in that run."""
 
         def do_activities(seed_data: Any = None) -> Run[C]:
-            run = engine.launch(self, seed_data, run_id="", scheduled_for=None, idempotency_key="", here=True)
+            run = self._launch(seed_data, here=True)
             return run.raise_for_error() if run.raises else run
 
         self._engine = engine
@@ -222,38 +211,71 @@ class Processor(Composed[C]):
         self.runner = self._own_runner or runner or AsyncRunner()
         self._calls, self.names = self._plain()
 
-    def _go(self, run: Run[C], context: C, ticks: list[float], seed: Any) -> bool:
-        """Run; return whether to raise. A plain sequence needs no engine until something else than a success comes."""
-        calls = self._calls
-        if calls is None:
-            return self._drive(run, start(self.plan, seeded=seed is not None), seed=seed).raises
-        context._asked, context._lender = None, run
-        note = _current()
-        if note is None or note.thread != get_ident():
-            self.runner.refuse_own_thread()
-            note = current_of_thread()
-        outer, note.lender = note.lender, run
-        try:
-            if seed is not None:
-                context.set_seed_data(seed)
-                seed = None
-                if context._asked is not None and self._stopped(run):
-                    return False
-            for call in calls:
-                result = call(context)
-                if result is not None:
-                    context = self._settled(result, run)
-                ticks.append(_now())
-                if context._asked is not None and self._stopped(run):
-                    return False
-            run.outcome = _COMPLETED
-            return False
-        except Exception as error:  # noqa: BLE001 - handlers decide
-            return self._leave_plain(run, error, seeding=seed is not None).raises
-        finally:
-            note.lender, context._lender = outer, None
+    def _launch(
+        self, seed: Any, run_id: str = "", scheduled_for: datetime | None = None, key: str = "", *, here: bool
+    ) -> Run[C]:
+        if self._engine is not None:
+            given = {"run_id": run_id, "idempotency_key": key}
+            return self._engine.launch(self, seed, **given, scheduled_for=scheduled_for, here=here)
+        run: Run[C] = Run()
+        run.of, run.context, run.ticks = self, self.new_context(), [_now()]
+        run.id, run.scheduled_for, run.idempotency_key = run_id or run.id, scheduled_for, key
+        self._go(run, seed)
+        return run
 
-    def _plain(self) -> tuple[tuple[Callable[[C], Result], ...] | None, tuple[str, ...]]:
+    def _go(self, run: Run[C], seed: Any) -> None:
+        """Run; a plain sequence needs no engine until something else comes than a plain success."""
+        calls, context = self._calls, run.context
+        if calls is None:
+            self._drive(run, self._loop(run, seed=seed), start(self.plan, seeded=seed is not None))
+            return
+        if _current() is not None:
+            self.runner.refuse_own_thread()
+        context._asked, context._lender, token = None, run, _note(run)
+        ticks, rest = run.ticks, None
+        try:
+            try:
+                if seed is not None:
+                    context.set_seed_data(seed)
+                    if context._asked is not None:
+                        calls, rest = (), self._rest(run, seeding=True)
+                    seed = None
+                for call in calls:
+                    result = call(context)
+                    if result is not None or context._asked is not None:
+                        result = settle(self.steps[len(ticks) - 1].activity, result, self.runner)
+                        if context._asked is not None or (result is not None and result is not context):
+                            rest = self._rest(run, result)
+                            break
+                    ticks.append(_now())
+            except Exception as error:  # noqa: BLE001 - handlers decide
+                rest = self._rest(run, error=error, seeding=seed is not None)
+            if rest is None:
+                run.outcome = _COMPLETED
+            else:
+                self._drive(run, *rest)
+        finally:
+            _forget(token)
+            context._lender = None
+
+    def _rest(
+        self,
+        run: Run[C],
+        result: ProcessContext | str | None = None,
+        error: Exception | None = None,
+        *,
+        seeding: bool = False,
+    ) -> _Rest:
+        """Return how the engine goes on from what a plain sequence has just done."""
+        at = len(run.ticks) - 1
+        position = start(self.plan, seeded=seeding)
+        if not seeding:
+            position["stack"][0] |= {"at": at, "seq": at + 1, "used": at + 1, "n": 1}
+        loop = self._loop(run, run.lend())
+        loop.began[loop.info.activity] = run.ticks[-1]
+        return loop, position, loop.returned(result) if error is None else loop.failed(error)
+
+    def _plain(self) -> tuple[_Calls[C] | None, tuple[str, ...]]:
         """Return the calls and names of a plain sequence, without hooks and limits; no calls for anything else."""
         main = self.plan["p"][self.plan["main"]]
         hooked = self.parts.observers or self.parts.interceptors
@@ -263,72 +285,33 @@ class Processor(Composed[C]):
         activities = [self.parts.activities[step["ref"]] for step in main["steps"]]
         return tuple(map(_call, activities)), tuple(step["name"] for step in main["steps"])
 
-    def _settled(self, result: object, run: Run[C]) -> C:
-        """Deal with what an activity of the plain part returned."""
-        at = len(run.ticks) - 1
-        settled: Any = settle(self.steps[at].activity, result, self.runner)
-        if isinstance(settled, str):
-            run.results = {**run.results, at: settled}
-        elif settled is not None and settled is not run.context:
-            succeed(run.context, settled)
-            run.context = settled
-        return run.context
-
-    @staticmethod
-    def _stopped(run: Run[C]) -> bool:
-        """Clear what the plain part's last activity asked; tell whether it was a stop."""
-        asked = take_asked(run.context)
-        if asked.get("stop"):
-            run.outcome, run.idle = Outcome.STOPPED, asked.get("idle", False)
-        return asked.get("stop", False)
-
-    def _leave_plain(self, run: Run[C], error: Exception, *, seeding: bool) -> Run[C]:
-        """Go on with the engine from what failed in a plain sequence: an activity, or setting the seed data."""
-        at = len(run.ticks) - 1
-        position = start(self.plan, seeded=seeding)
-        if not seeding:
-            position["stack"][0] |= {"at": at, "seq": at + 1, "used": at + 1, "n": 1}
-        return self._drive(run, position, error=error)
-
-    def _drive(
-        self,
-        run: Run[C],
-        position: Position,
-        *,
-        seed: Any = None,
-        error: Exception | None = None,
-        deadline: float | None = None,
-    ) -> Run[C]:
-        """Drive the engine from `position`, with the error of the command it stands at if that was run already."""
-        self.runner.refuse_own_thread()
-        info = run.lend() if error is not None else StepInfo(run.id, self.name, run.scheduled_for)
+    def _loop(self, run: Run[C], info: StepInfo | None = None, seed: Any = None) -> InlineLoop:
+        """Return an engine for the run, which may be at the step that `info` is of."""
+        info = info or StepInfo(run.id, self.name, run.scheduled_for)
         loop = InlineLoop(self.plan, self.parts, self.runner, run.context, info, run.idempotency_key or run.id)
-        loop.seed, loop.deadline = seed, deadline
-        reply: Reply | None = None
-        if error is not None:
-            loop.began[info.activity] = run.ticks[-1]
-            reply = loop.failed(error)
+        loop.seed = seed
+        return loop
+
+    def _drive(self, run: Run[C], loop: InlineLoop, position: Position, reply: Reply | None = None) -> None:
+        """Drive the engine from `position`, with the reply to its command if that was run already, to the run's end."""
+        self.runner.refuse_own_thread()
         with loop.at_work():
             loop.tell(RunStarted, run.ticks[0])
-            interruption: BaseException | None = None
+            why: BaseException | None = None
             try:
-                self._finish(run, loop, loop.drive(position, reply))
-            except BaseException as raised:
-                interruption = raised
+                end = loop.drive(position, reply)
+                run.outcome = Outcome[end["outcome"]]
+                if end["error"] is not None:
+                    why = run.error = loop.errors.live(end["error"])
+                    run.raises = end["raises"]
+                    loop.log_once(end["error"], logging.ERROR, "%s failed", self.name)
+            except BaseException as interruption:
+                why = interruption
                 raise
             finally:
                 run.context, run.rows = loop.context, loop.rows
                 run.idle = loop.idle and run.outcome is Outcome.STOPPED
-                why = interruption if run.error is None else run.error
                 loop.tell(RunFinished, run.outcome, why, run.idle, _now())
-        return run
-
-    def _finish(self, run: Run[C], loop: InlineLoop, end: End) -> None:
-        """Record how the run ended."""
-        run.outcome = Outcome[end["outcome"]]
-        if end["error"] is not None:
-            run.error, run.raises = loop.errors.live(end["error"]), end["raises"]
-            loop.log_once(end["error"], logging.ERROR, "%s failed", self.name)
 
 
 class Body(Processor[C]):

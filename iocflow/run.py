@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from threading import get_ident
-from types import MappingProxyType
 from typing import Generic, Protocol, Self, TypeVar
 
 from iocflow.context import Lender, ProcessContext, StepInfo
@@ -93,7 +91,6 @@ class Run(Generic[C]):
     scheduled_for: datetime | None = None
     idempotency_key: str = ""
     raises: bool = False
-    results: Mapping[int, str] = MappingProxyType({})
     rows: Sequence[Step] = ()
     _id: str = ""
     _info: StepInfo | None = None
@@ -137,13 +134,9 @@ class Run(Generic[C]):
     def steps(self) -> tuple[Step, ...]:
         """The trail: a row for each activity that was executed, in the order in which they ended."""
         times = [_utc(tick) for tick in self.ticks]
-        outcomes = [StepOutcome.DONE] * (len(times) - 1)
-        if outcomes and not self.rows and self.outcome is Outcome.STOPPED:
-            outcomes[-1] = StepOutcome.STOPPED
-        plain = zip(self.of.names, outcomes, times, times[1:], strict=False)
         # The clock may have been set back meanwhile: nothing ends before it starts.
-        rows = [Step(n, o, 1, a, max(a, b), result=self.results.get(i)) for i, (n, o, a, b) in enumerate(plain)]
-        return (*rows, *self.rows)
+        plain = zip(self.of.names, times, times[1:], strict=False)
+        return (*(Step(name, StepOutcome.DONE, 1, a, max(a, b)) for name, a, b in plain), *self.rows)
 
     def raise_for_error(self) -> Self:
         """Return the run, or raise what made it fail."""
@@ -229,30 +222,8 @@ RunEvent = RunStarted | StepStarted | StepFailed | StepFinished | RunFinished
 """What an observer is given."""
 
 
-class Current:
-    """Where a thread notes what it runs now: one a thread, kept in a context variable, so that tasks and threads which
-    are started with a copy of the context see it too. Setting its `lender` costs a third of setting the variable.
-    """
-
-    __slots__ = ("lender", "thread")
-
-    def __init__(self, lender: Lender | None = None) -> None:
-        """Make the note of the calling thread."""
-        self.lender = lender
-        self.thread = get_ident()
-
-
-current: ContextVar[Current | None] = ContextVar("iocflow_current", default=None)
-"""The note that the calling thread or task sees; read it, or get one to write to from `current_of_thread`."""
-
-
-def current_of_thread() -> Current:
-    """Return the note of the calling thread, never one that came along with a copied context."""
-    note = current.get()
-    if note is None or note.thread != get_ident():
-        note = Current(note.lender if note else None)
-        current.set(note)
-    return note
+current: ContextVar[Lender | None] = ContextVar("iocflow_current", default=None)
+"""What the thread or task runs now; those that are started with a copy of the context see it too."""
 
 
 class RunLogFilter(logging.Filter):
@@ -260,15 +231,9 @@ class RunLogFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Add the fields and let the record pass."""
-        note = current.get()
-        step = note.lender.lend() if note and note.lender else StepInfo()
-        fields = {
-            "run_id": step.run_id,
-            "processor": step.processor,
-            "activity": step.activity,
-            "attempt": step.attempt,
-        }
-        for name, value in fields.items():
+        lender = current.get()
+        step = lender.lend() if lender else StepInfo()
+        for name in ("run_id", "processor", "activity", "attempt"):
             if not hasattr(record, name):
-                setattr(record, name, value)
+                setattr(record, name, getattr(step, name))
         return True
