@@ -67,20 +67,23 @@ def stored_fields(context: type[ProcessContext]) -> tuple[dict[str, Any], dict[s
         except SeedError as error:
             refused.append(f"{name}: {error}")
             continue
-        if typing.get_origin(annotation) is typing.ClassVar or annotation is typing.ClassVar:
-            continue
-        if isinstance(annotation, dataclasses.InitVar):
+        if not _is_field(annotation):
             continue
         try:
             annotations[name], found[name] = annotation, kinds.type_info(annotation)
             reasons = list(_reasons(context, name, annotation, found[name]))
         except (TypeError, NameError, AttributeError) as error:
-            reasons = [str(error)]
+            reasons = [_UNION if str(error).startswith("Type unions") else str(error)]
         refused += [f"{name}: {inspect.formatannotation(annotation)}: {reason}" for reason in reasons]
     if refused:
         lines = [f"{context.__qualname__} cannot be stored, as a durable run needs:", *refused]
         raise ContextTypeError("\n  ".join(lines))
     return annotations, found
+
+
+def _is_field(annotation: Any) -> bool:
+    is_shared = annotation is typing.ClassVar or typing.get_origin(annotation) is typing.ClassVar
+    return not is_shared and not isinstance(annotation, dataclasses.InitVar)
 
 
 def _reasons(context: type[ProcessContext], name: str, annotation: Any, kind: Kind) -> Iterator[str]:
@@ -91,17 +94,10 @@ def _reasons(context: type[ProcessContext], name: str, annotation: Any, kind: Ki
     if annotation is Any and name == "seed_data":
         yield _SEED
         return
-    sound = True
     for where, one in reach(kind).values():
         reason = _reason(one)
         if reason is not None:
             yield f"{name}{where}: {reason}" if where else reason
-            sound = False
-    if sound:
-        try:
-            decoder_of({name: annotation})
-        except TypeError as error:
-            yield _UNION if "union" in str(error) else str(error)
 
 
 def _reason(kind: Kind) -> str | None:

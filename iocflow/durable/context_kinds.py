@@ -98,7 +98,7 @@ def called(kind: Kind) -> str:
         return " | ".join(map(called, kind.types))
     if isinstance(kind, kinds.LiteralType):
         return f"one of {', '.join(map(repr, kind.values))}"
-    if type(kind) in _VALUES and not isinstance(kind, kinds.TypedDictType):
-        return _VALUES[type(kind)][0].__name__
-    cls: Any = getattr(kind, "cls", None)
+    if isinstance(kind, kinds.NoneType):
+        return "None"
+    cls: Any = getattr(kind, "cls", None) or _VALUES[type(kind)][0]
     return str(getattr(cls, "__qualname__", cls))

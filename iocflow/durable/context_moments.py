@@ -1,7 +1,7 @@
 """What of a datetime or a time is not in JSON: that has the offset, in minutes, and neither the zone nor the `fold`.
 
-Such a moment comes back equal, and yet not the same: a day later in Berlin is not always 24 hours later. So it is looked
-for on its own, and only where the annotations say that there is a moment at all.
+Such a moment comes back equal, and yet not the same: a day later in Berlin is not always 24 hours later. So it is
+looked for on its own, and only where the annotations say that there is a moment at all.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def loss(moment: datetime.datetime | datetime.time) -> str | None:
     if zone is not None and zone is not datetime.UTC:
         offset = zone.utcoffset(None)  # None for a zone that has several
         if offset is None or offset % _MINUTE:
-            return f"the zone {zone} of {moment} would be lost; use `.astimezone(UTC)`, and a field for the zone"
-    return f"`fold=1` of {moment} would be lost; use `.astimezone(UTC)`" if moment.fold else None
+            return f"the zone {zone} of {moment} would be lost; keep it in UTC, and the zone in a field"
+    return f"`fold=1` of {moment} would be lost; keep it in UTC" if moment.fold else None
 
 
 class MomentChecks:
