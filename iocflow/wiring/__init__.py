@@ -247,6 +247,9 @@ class Scope(Protocol):
     def unknown_keys(self, table: Table, known: Iterable[str], what: str) -> None:
         """Note every key of `table` that is not `known`, with a did-you-mean."""
 
+    def hide(self, secret: str) -> None:
+        """Keep a secret that the file itself holds, as the password in a URL, out of messages and logs."""
+
 
 class SectionReader(Protocol):
     """Reads one top-level section of a container file; found through the entry point group `iocflow.sections`.

@@ -99,7 +99,11 @@ class Assembler:
             what = self._activity(step.what, step.name)
         rules = step.on_error if bean is None else (*step.on_error, *bean.on_error)
         limit = step.time_limit if bean is None or step.time_limit is not None else bean.time_limit
-        return activity(what, name=step.name, on_error=self._chain(rules), time_limit=limit)
+        mode = step.mode or (bean and bean.mode)
+        on_lost = step.on_lost or (bean and bean.on_lost)
+        options: Any = {"mode": mode and mode.word, "on_lost": on_lost and on_lost.word}
+        given = {key: word for key, word in options.items() if word}
+        return activity(what, name=step.name, on_error=self._chain(rules), time_limit=limit, **given)
 
     def _activity(self, wire: Reference | Inner, name: str) -> Activity[Any]:
         """Return the activity of a step; a function becomes one, the same one wherever it stands in the processor."""

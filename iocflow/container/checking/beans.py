@@ -17,6 +17,7 @@ from iocflow.container.checking.given_values import GivenValues
 from iocflow.container.checking.headers import read_header
 from iocflow.container.checking.names import Want
 from iocflow.container.checking.roles import Roles
+from iocflow.container.checking.step_options import step_options
 from iocflow.container.checking.templates import Templates
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, fields_of, member_of, shown
 from iocflow.container.inspecting.parameters import Signature, arranged
@@ -108,6 +109,7 @@ class Beans:
             bean.depends_on = tuple(Reference(id, place) for id, place in ids if id is not None)
         bean.on_error = self.rules.of(table, bean.owner) or ()
         bean.time_limit = time_limit(table, bean.owner, checks)
+        bean.mode, bean.on_lost = step_options(table, bean.owner, checks)
 
     # What is given to the constructor or function.
 

@@ -22,6 +22,7 @@ from iocflow.container.checking.description import (
     Steps,
 )
 from iocflow.container.checking.roles import JOINER
+from iocflow.container.checking.step_options import STEP_OPTIONS, step_options
 from iocflow.container.inspecting.annotations import fields_of, shown
 from iocflow.container.nodes import described, is_table
 from iocflow.wiring import Listing, Node, Scalar, Table, check_id, did_you_mean
@@ -36,7 +37,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 """The kinds of processors, with the keys that stand beside each."""
 
-_OPTIONS = ("on-error", "time-limit")
+_OPTIONS = ("on-error", "time-limit", *STEP_OPTIONS)
 
 
 class Blocks:
@@ -145,6 +146,7 @@ class Blocks:
 
     def _with_options(self, step: Step, table: Table, what: str) -> Step:
         step.time_limit = time_limit(table, what, self._checks)
+        step.mode, step.on_lost = step_options(table, what, self._checks)
         if rules := self._beans.rules.of(table, what):
             step.on_error = (*rules, *step.on_error)
             self._beans.rules.fit(step.on_error, self._context, what)

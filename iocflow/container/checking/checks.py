@@ -115,6 +115,10 @@ class Checks:
             else:
                 self.error(table.keys[key], f"{what} has no key `{key}`", did_you_mean(key, names, listed=16))
 
+    def hide(self, secret: str) -> None:
+        """Keep a secret that the file itself holds out of messages and logs."""
+        self.document.secrets.add(secret)
+
     # What the container's own readers need beside that.
 
     def fits(self, candidate: Candidate, annotation: Any) -> bool:

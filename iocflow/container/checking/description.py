@@ -1,4 +1,7 @@
-"""The checked description of an application: what a document says, with names looked up, nothing built."""
+"""The checked description of an application: what a document says, with names looked up, nothing built.
+
+Values are never changed, but not frozen: that would take several times as long to make one.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ __all__ = [
     "Bean",
     "Block",
     "Choice",
+    "Chosen",
     "Constant",
     "Demand",
     "Each",
@@ -31,14 +35,14 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Constant:
     """A value that is known from the file."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Reference:
     """Another bean or processor, by its id."""
 
@@ -46,7 +50,7 @@ class Reference:
     place: Place
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class ProviderOf:
     """The provider of another bean: whoever gets it decides when to ask for the bean."""
 
@@ -54,14 +58,14 @@ class ProviderOf:
     place: Place
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Inner:
     """A bean without an id, which belongs to the one that holds it."""
 
     bean: Bean
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Items:
     """A list in which references or inner beans stand; `kind` makes the final object of it."""
 
@@ -69,7 +73,7 @@ class Items:
     kind: Callable[[Any], Any] = list
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Entries:
     """A table in which references or inner beans stand."""
 
@@ -79,10 +83,19 @@ class Entries:
 Wire = Reference | Inner
 """What stands where a bean is named."""
 
+
+@dataclass(slots=True, eq=False)
+class Chosen:
+    """A word of the file, one of several that it might be."""
+
+    word: str
+    place: Place
+
+
 Value = Constant | Reference | ProviderOf | Inner | Items | Entries
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Rule:
     """One entry of an `on-error`.
 
@@ -98,7 +111,7 @@ class Rule:
     goto: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Demand:
     """What somebody wants of an object whose factory does not say enough: it is looked at when it is made.
 
@@ -122,6 +135,7 @@ class Bean:
         type: The class that the object will have; `object` when nobody knows.
         loose: Whether the object may be of a subclass of `type`, as what a factory returns.
         time_limit: Seconds for one attempt, where the bean is an activity.
+        mode: How a durable run performs it; `on_lost` is what becomes of an attempt of which nobody knows the end.
         demands: What is wanted of the object beyond what `type` promises.
     """
 
@@ -140,6 +154,8 @@ class Bean:
     depends_on: tuple[Reference, ...] = ()
     on_error: tuple[Rule, ...] = ()
     time_limit: float | None = None
+    mode: Chosen | None = None
+    on_lost: Chosen | None = None
     demands: list[Demand] = field(default_factory=list)
 
     @property
@@ -161,6 +177,8 @@ class Step:
     what: Reference | Inner | Block
     on_error: tuple[Rule, ...] = ()
     time_limit: float | None = None
+    mode: Chosen | None = None
+    on_lost: Chosen | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -220,6 +238,8 @@ class Process:
         context: The class of its contexts; None when the file's is wrong.
         context_bean: The id of the prototype bean that makes them, unless the class is called.
         concurrency: How many runs launchers may have at work at once; None for no bound of its own.
+        durable: How its runs are durable, as `iocflow.durable.job.Durable` takes it; None when they are not.
+        durable_place: Where the file says so; `context_place` is where it names the context.
     """
 
     id: str
@@ -232,6 +252,9 @@ class Process:
     finally_: tuple[Step, ...] = ()
     max_steps: int = 1000
     concurrency: int | None = None
+    durable: Mapping[str, str] | None = None
+    durable_place: Place | None = None
+    context_place: Place | None = None
 
     @property
     def owner(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from iocflow.container.checking.durables import check_durables
 from iocflow.container.checking.graph import Graph
 from iocflow.container.checking.sections import Workbench
 from iocflow.container.checking.unchosen import check_unchosen
@@ -45,6 +46,7 @@ def examine(document: Document, overrides: Mapping[str, object]) -> Examined:
     graph = Graph(bench, [wire for wires in bench.hooks.values() for wire in wires])
     graph.check_captures()
     graph.check_closers()
+    check_durables(bench)
     warn_about_time(bench, bench.bean_section.roles)
     warn_about_state(bench)
     if not document.findings.failed:  # a mistake can make what is used look unused

@@ -9,9 +9,10 @@ from typing import Any, Literal, get_origin
 
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Demand
+from iocflow.container.checking.step_options import chosen_at
 from iocflow.container.inspecting.annotations import UNKNOWN, alternatives, is_protocol, met_by, shown
 from iocflow.container.nodes import described
-from iocflow.wiring import Place, Scalar, Table, did_you_mean
+from iocflow.wiring import Place, Scalar, Table
 
 __all__ = ["BEAN_KEYS", "LATER_BEAN_KEYS", "MAKERS", "SCOPES", "read_header", "refuse_keys"]
 
@@ -28,16 +29,16 @@ BEAN_KEYS = (
     "depends-on",
     "on-error",
     "time-limit",
+    "mode",
+    "on-lost",
 )
 LATER_BEAN_KEYS = {
-    "undo": "comes with durable runs",
-    "mode": "comes with durable runs",
-    "on-lost": "comes with durable runs",
+    "undo": "comes with compensation",
     "isolate": "comes with activities in processes of their own",
 }
 SCOPES = ("singleton", "prototype")
 _INNER_KEYS = tuple(key for key in BEAN_KEYS if key not in ("scope", "parent", "abstract", "depends-on"))
-_CALL_KEYS = ("call", "args", "parent", "abstract", "on-error", "time-limit")
+_CALL_KEYS = ("call", "args", "parent", "abstract", "on-error", "time-limit", "mode", "on-lost")
 
 
 def read_header(id: str, place: Place, table: Table, checks: Checks) -> Bean:
@@ -111,8 +112,5 @@ def _promise(bean: Bean, place: Place, checks: Checks) -> Demand:
 
 
 def _scope(table: Table, owner: str, checks: Checks) -> Literal["singleton", "prototype"]:
-    name = checks.text_at(table, "scope", owner)
-    if name is not None and name not in SCOPES:
-        place, what = table.entries["scope"].place, f"`scope` of {owner} is `{name}`, which is none"
-        checks.error(place, what, did_you_mean(name, SCOPES))
-    return "prototype" if name == "prototype" else "singleton"
+    scope = chosen_at(table, "scope", owner, SCOPES, checks)
+    return "prototype" if scope and scope.word == "prototype" else "singleton"

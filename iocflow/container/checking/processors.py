@@ -9,6 +9,7 @@ from iocflow.container.checking.beans import Beans, definitions
 from iocflow.container.checking.blocks import KINDS, Blocks
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Process, Rule
+from iocflow.container.checking.durables import read_durable
 from iocflow.container.inspecting.annotations import shown
 from iocflow.container.nodes import described
 from iocflow.context import ProcessContext
@@ -20,8 +21,8 @@ from iocflow.wiring import BeanInfo, Scalar, Table
 
 __all__ = ["KIND_CLASSES", "LATER_PROCESSOR_KEYS", "PROCESSOR_KEYS", "Processors"]
 
-PROCESSOR_KEYS = ("context", *KINDS, "on-error", "finally", "max-steps", "concurrency")
-LATER_PROCESSOR_KEYS = dict.fromkeys(("durable", "queue", "on-failure"), "comes with durable runs")
+PROCESSOR_KEYS = ("context", *KINDS, "on-error", "finally", "max-steps", "concurrency", "durable", "on-failure")
+LATER_PROCESSOR_KEYS = {"queue": "comes with queues"}
 KIND_CLASSES: Mapping[str, type[Any]] = {
     "sequence": SequenceProcessor,
     "exclusive-choice": ExclusiveChoiceProcessor,
@@ -127,3 +128,4 @@ class Processors:
             process.finally_ = blocks.steps(table.entries["finally"], f"`finally` of {owner}", last=True)
         process.max_steps = checks.number_at(table, "max-steps", owner, 1) or process.max_steps
         process.concurrency = checks.number_at(table, "concurrency", owner, 1)
+        read_durable(process, table, checks)

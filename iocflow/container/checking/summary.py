@@ -37,6 +37,7 @@ def _process(process: Process, checks: Checks) -> Mapping[str, Any]:
         "steps": [_step(step) for step in steps],
         "handlers": list(dict.fromkeys(map(_rule, rules))),
         "finally": [_step(step) for step in process.finally_],
+        "durable": process.durable is not None,
     }
 
 

@@ -19,7 +19,9 @@ from iocflow.wiring import Place
 
 __all__ = ["warn_about_state", "warn_about_time"]
 
-_STORE_ATTR = dis.opmap["STORE_ATTR"]
+_STORE_ATTR, _LOAD_FAST, _COPY, _SWAP, _CACHE = (
+    dis.opmap[name] for name in ("STORE_ATTR", "LOAD_FAST", "COPY", "SWAP", "CACHE")
+)
 _WATCHES = {"remaining", "deadline", "cancelled"}
 
 
@@ -97,8 +99,7 @@ def warn_about_state(checks: Checks) -> None:
 def _written(function: types.FunctionType) -> Iterator[tuple[int, str]]:
     """Yield line and name of each attribute of its first parameter that a method sets."""
     code = function.__code__
-    # Each instruction is two bytes; a method that stores no attribute at all needs no look at its source.
-    if not code.co_argcount or _STORE_ATTR not in code.co_code[::2]:
+    if not code.co_argcount or not _may_write(code):
         return
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -109,3 +110,23 @@ def _written(function: types.FunctionType) -> Iterator[tuple[int, str]]:
             continue
         if isinstance(node.value, ast.Name) and node.value.id == code.co_varnames[0]:
             yield code.co_firstlineno + node.lineno - 1, node.attr
+
+
+def _may_write(code: types.CodeType) -> bool:
+    """Return whether a method may set an attribute of its first parameter; in doubt it may.
+
+    The source tells for certain, but reading it takes ten times as long, and most activities set attributes of their
+    context only: what is set is then on the stack by a `LOAD_FAST` of another variable than the first.
+    """
+    if code.co_varnames[0] in code.co_cellvars:  # a function inside of it may do so
+        return _STORE_ATTR in code.co_code[::2]
+    before = (_CACHE, 0)
+    for instruction in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        if instruction[0] == _CACHE:
+            continue
+        # `x.n += 1` has its `x` copied at its begin, and swapped to the top at its end
+        sets = instruction == (_COPY, 1) or (instruction[0] == _STORE_ATTR and before[0] != _SWAP)
+        if sets and (before[0] != _LOAD_FAST or before[1] == 0):
+            return True
+        before = instruction
+    return False

@@ -8,7 +8,7 @@ from iocflow.container.extensions import Extensions
 from iocflow.container.nodes import clipped, is_empty
 from iocflow.container.reading.merging import Merged
 from iocflow.container.reading.resolving import key_paths
-from iocflow.container.reading.structure import LATER_SECTIONS, STRUCTURAL, SourceFile, is_section, table_or_note
+from iocflow.container.reading.structure import STRUCTURAL, SourceFile, is_section, table_or_note
 from iocflow.container.reading.values import check_values, overlaid
 from iocflow.wiring import Findings, Node, Place, Table, did_you_mean
 
@@ -87,8 +87,6 @@ class Profiles:
             self._findings.error(
                 place, f"`{key}:` cannot stand in a profile", "a profile replaces definitions and values"
             )
-        elif key in LATER_SECTIONS:
-            self._findings.error(place, f"`{key}` {LATER_SECTIONS[key]}, which this version has not", "remove it")
         else:
             self._findings.error(place, f"unknown section `{clipped(key)}` in a profile", did_you_mean(key, known))
 

@@ -9,16 +9,13 @@ from iocflow.container.nodes import clipped, is_empty, is_table, is_unresolved
 from iocflow.container.reading.allowing import package_name
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
 
-__all__ = ["FORMAT", "LATER_SECTIONS", "STRUCTURAL", "SourceFile", "is_section", "read_structure", "table_or_note"]
+__all__ = ["FORMAT", "STRUCTURAL", "SourceFile", "is_section", "read_structure", "table_or_note"]
 
 FORMAT = 1
 """The version of the format that is read here."""
 
 STRUCTURAL = ("iocflow", "package", "allow", "imports", "values", "defaults", "profiles")
 """The keys that say how files make up a document."""
-
-LATER_SECTIONS = {"store": "comes with durable runs"}
-"""The sections of later versions, with what they come."""
 
 _MAPPINGS = ("beans", "processors", "defaults")
 
@@ -94,9 +91,7 @@ def read_structure(source: SourceFile, top: Table, extensions: Extensions, findi
             source.imports = _texts(node, "`imports:` takes paths of files", findings)
         elif key != "defaults" and key not in extensions.sections:
             known = {*STRUCTURAL, *extensions.sections}
-            later = f"`{key}` {LATER_SECTIONS.get(key)}, which this version has not", "remove it"
-            unknown = f"unknown section `{clipped(key)}`", did_you_mean(key, known, listed=16)
-            findings.error(place, *(later if key in LATER_SECTIONS else unknown))
+            findings.error(place, f"unknown section `{clipped(key)}`", did_you_mean(key, known, listed=16))
         elif is_section(key, node, f"`{key}:`", findings):
             source.sections[key] = place, node
     return True

@@ -23,6 +23,8 @@ def test_summary(checked: Callable[..., Checked]) -> None:
               - parallel-split: {a: {do: note, on-error: [.Alert, {then: stop}]}, b: [note, .ReadLines]}
             finally: [.Note]
           q: {context: .Order, exclusive-choice: {note: .Decide, .Decide: end}, on-error: {then: {goto: note}}}
+          r: {context: .stored.Buying, sequence: [.stored.pay], durable: {number: po}, on-error: []}
+        store: sqlite:///runs.db
         launchers:
           often: {processor: p, every: "${often:60s}"}
     """)
@@ -38,6 +40,7 @@ def test_summary(checked: Callable[..., Checked]) -> None:
                 "steps": ["note", "parallel-split [a: note, b: sequence [note, read-lines]]"],
                 "handlers": ["alert", "OSError, LostError: 5 attempts", "Alert", "stop"],
                 "finally": ["note"],
+                "durable": False,
             },
             "q": {
                 "kind": "exclusive-choice",
@@ -45,6 +48,15 @@ def test_summary(checked: Callable[..., Checked]) -> None:
                 "steps": ["note", "decide"],
                 "handlers": ["goto note", "OSError, LostError: 5 attempts"],
                 "finally": [],
+                "durable": False,
+            },
+            "r": {
+                "kind": "sequence",
+                "context": "Buying",
+                "steps": ["pay"],
+                "handlers": [],
+                "finally": [],
+                "durable": True,
             },
         },
         "launchers": {"often": {"processor": "p", "every": "${often:60s}"}},

@@ -1,0 +1,35 @@
+"""Words to choose from, and the options of steps that are of durable runs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import get_args
+
+from iocflow.activity import Mode, OnLost
+from iocflow.container.checking.checks import Checks
+from iocflow.container.checking.description import Chosen
+from iocflow.container.nodes import described
+from iocflow.wiring import Table, did_you_mean
+
+__all__ = ["STEP_OPTIONS", "chosen_at", "step_options"]
+
+STEP_OPTIONS: Mapping[str, tuple[str, ...]] = {"mode": get_args(Mode), "on-lost": get_args(OnLost)}
+"""What only the steps of durable runs have, with the words to choose from; the first one is the default."""
+
+
+def chosen_at(table: Table, key: str, owner: str, words: Collection[str], checks: Checks) -> Chosen | None:
+    """Return the word that `owner` has at `key`; None without one, or when it is noted that it is none of `words`."""
+    word = checks.text_at(table, key, owner)
+    if word is None:
+        return None
+    node = table.entries[key]
+    if word in words:
+        return Chosen(word, node.place)
+    checks.error(node.place, f"`{key}` of {owner} is {described(node)}, which is none", did_you_mean(word, words))
+    return None
+
+
+def step_options(table: Table, owner: str, checks: Checks) -> tuple[Chosen | None, Chosen | None]:
+    """Return the `mode` and the `on-lost` of an activity or step."""
+    mode, on_lost = (chosen_at(table, key, owner, words, checks) for key, words in STEP_OPTIONS.items())
+    return mode, on_lost

@@ -1,0 +1,110 @@
+"""The sections `store:` and `worker:` of a container file."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from iocflow.wiring import Node, Scope, Table, Wired, did_you_mean
+from iocflow.wiring.schemas import duration_schema, number
+from iocflow.wiring.settings import Bounds, read_settings
+
+__all__ = ["StoreReader", "StoreSettings", "WorkerReader", "password_of"]
+
+_SCHEMES = ("sqlite", "postgresql", "postgres")
+_EXAMPLE = "write `store: sqlite:///var/app.db`, or postgresql://USER@HOST/DATABASE"
+_BOUNDS: Bounds = {
+    "threads": (1, 1000),
+    "lease": (timedelta(milliseconds=100), timedelta(hours=1)),
+    "tick": (timedelta(milliseconds=10), timedelta(minutes=10)),
+    "deliveries": (1, 1000),
+    "window": (1, 100_000),
+}
+_WORKER: dict[str, Any] = {
+    "threads": number("How many activities of a worker run at once; 8 by default.", 1, 1000),
+    "lease": duration_schema("After what silence a worker is taken for dead; 30s by default."),
+    "tick": duration_schema("How often a worker looks for dead ones and for what is due; 5s by default."),
+    "deliveries": number("With how many deaths of workers a run is suspended as poison; 5 by default.", 1, 1000),
+    "window": number("The most runs that a worker has in hand; 1024 by default.", 1, 100_000),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where durable runs are stored: a URL, as `sqlite:///var/app.db`."""
+
+    url: str
+
+
+class StoreReader:
+    """Reads the section `store:`; `app.section("store")` is a `StoreSettings`. No store is opened for it."""
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the section."""
+        what = "Where durable runs are kept: sqlite:///PATH, or postgresql://USER@HOST/DATABASE."
+        return {"description": what, "type": "string", "pattern": r"^(sqlite|postgres(ql)?)://|\$\{"}
+
+    def read(self, section: Node, scope: Scope) -> Callable[[Wired], StoreSettings]:
+        """Check the URL; return the builder of the settings."""
+        if isinstance(section, Table):
+            where = "; what workers do stands in `worker:`" if set(section.entries) & set(_BOUNDS) else ""
+            scope.findings.error(section.place, "`store` is a mapping, and should be a URL", f"{_EXAMPLE}{where}")
+            return lambda _: StoreSettings("")
+        url = scope.coerce(section, str, "the URL of the store")
+        if url is None:
+            return lambda _: StoreSettings("")
+        if password := password_of(url):
+            scope.hide(password)
+        fault = _fault(url)
+        if fault:
+            scope.findings.error(section.place, *fault)
+        return lambda _: StoreSettings(url)
+
+
+class WorkerReader:
+    """Reads the section `worker:`; `app.section("worker")` is a dict of what it gives, durations in seconds."""
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the section."""
+        return {"type": "object", "properties": _WORKER, "additionalProperties": False}
+
+    def read(self, section: Node, scope: Scope) -> Callable[[Wired], dict[str, Any]]:
+        """Check the section; return the builder of the settings."""
+        if not isinstance(section, Table):
+            scope.findings.error(section.place, "`worker` is no mapping", "write worker: {threads: 8, lease: 30s}")
+            return lambda _: {}
+        given = {
+            key: value.total_seconds() if isinstance(value, timedelta) else value
+            for key, value in read_settings(section, _BOUNDS, "the worker", scope).items()
+        }
+        return lambda _: given
+
+
+def password_of(url: str) -> str:
+    """Return the password in a URL, empty without one."""
+    try:
+        return unquote(urlsplit(url).password or "")
+    except ValueError:
+        return ""
+
+
+def _fault(url: str) -> tuple[str, str] | None:
+    """Return what is wrong with a URL, without a word of it but its scheme, and what to write instead."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return "the store is no URL", _EXAMPLE
+    if scheme not in _SCHEMES:
+        return f"there is no store of the kind `{scheme}`", did_you_mean(scheme, _SCHEMES[:2])
+    if scheme == "sqlite":
+        return (
+            None
+            if rest.startswith("/") and rest.partition("?")[0] != "/"
+            else ("the URL of the SQLite store has no path", "write sqlite:///var/app.db, or sqlite:////srv/app.db")
+        )
+    if importlib.util.find_spec("psycopg") is None:
+        return "a PostgreSQL store needs psycopg, which is not installed", 'pip install "iocflow[postgres]"'
+    return None

@@ -1,0 +1,56 @@
+"""Contexts of durable runs, and one that cannot be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from iocflow.context import ProcessContext
+
+
+@dataclass
+class Customer:
+    """Somebody who buys."""
+
+    name: str
+    country: str | None = None
+
+
+@dataclass
+class Purchase:
+    """A seed."""
+
+    po: str
+    customer: Customer
+    lines: list[str] = field(default_factory=list)
+    reach: str = "1h"
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+class Buying(ProcessContext):
+    """A context that can be stored."""
+
+    seed_data: Purchase
+    total: int
+
+
+class Unstorable(ProcessContext):
+    """A context with fields that cannot be stored."""
+
+    call: Callable[[], None]
+    things: list[Any]
+
+
+class Untyped(ProcessContext):
+    """A context that does not say what its seed is."""
+
+    total: int
+
+
+def pay(context: Buying) -> None:
+    """Pays."""
+
+
+async def reserve(context: Buying) -> None:
+    """Reserves."""
