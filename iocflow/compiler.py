@@ -44,24 +44,23 @@ class Compiler:
 
     def processor(self, processor: Composed[Any]) -> str:
         """Return the id of `processor`, described in the plan."""
-        id, known = self._id("p", processor, processor.name)
-        if not known:
+        id = self._id("p", processor, processor.name)
+        if id not in self.plan["p"]:
             self.plan["p"][id] = processor.describe(self)
             self.parts.composites[id] = processor  # type: ignore[assignment]
         return id
 
-    def step(self, step: BoundActivity[Any]) -> StepPlan:
-        """Return one use of an activity or processor."""
-        activity = step.activity
+    def step(self, step: BoundActivity[Any], *, named: bool = False) -> StepPlan:
+        """Return one use of an activity or processor; `named` when its name is fixed, however often that is used."""
+        activity, do = step.activity, "activity"
         handlers = self.handlers(step.handlers)
         if isinstance(activity, Composed):
-            ref = self.processor(activity)
+            do, ref = "processor", self.processor(activity)
         else:
             thing = activity.function if isinstance(activity, FunctionActivity) and not activity.args else activity
-            ref, _ = self._id("a", thing, activity.name)
+            ref = self._id("a", thing, activity.name)
             self.parts.activities[ref] = activity
-        name = ref if step.name == activity.name else step.name
-        do: Any = "processor" if isinstance(activity, Composed) else "activity"
+        name = step.name if named or step.name != activity.name else ref
         options = {"limit": step.time_limit, "mode": step.mode, "on_lost": step.on_lost}
         return {"name": name, "do": do, "ref": ref, "handlers": handlers, **options}  # type: ignore[typeddict-item]
 
@@ -69,19 +68,16 @@ class Compiler:
         """Return the ids of `handlers`."""
         ids = []
         for handler in handlers:
-            id, _ = self._id("h", handler, getattr(handler, "name", kebab_case(type(handler).__name__)))
+            id = self._id("h", handler, getattr(handler, "name", kebab_case(type(handler).__name__)))
             self.parts.handlers[id] = handler
             ids.append(id)
         return ids
 
     def describe(self, processor: Composed[Any], kind: Any, *, named: bool = False, **more: Any) -> ProcessorPlan:
         """Return what the plans of all kinds have in common, with `more`; `named` when the steps' names are fixed."""
-        steps = [self.step(step) for step in processor.steps]
-        for plan, step in zip(steps, processor.steps, strict=True):
-            plan["name"] = step.name if named else plan["name"]
         described: ProcessorPlan = {
             "kind": kind,
-            "steps": steps,
+            "steps": [self.step(step, named=named) for step in processor.steps],
             "finally": [self.step(step) for step in processor.finally_],
             "handlers": self.handlers(processor.handlers),
             "max": processor.max_steps,
@@ -91,15 +87,14 @@ class Compiler:
         }
         return {**described, **more}  # type: ignore[typeddict-item]
 
-    def _id(self, table: str, thing: object, wanted: str) -> tuple[str, bool]:
-        """Return the id of `thing`, and whether it had one already."""
+    def _id(self, table: str, thing: object, wanted: str) -> str:
+        """Return the id of `thing`, a new one when it has none."""
         key = (table, id(thing))
-        known = key in self._ids
-        if not known:
-            name, number = wanted, self._taken.get((table, wanted), 0)
+        if key not in self._ids:
+            name = wanted
             while (table, name) in self._taken:
-                number += 1
-                name = f"{wanted}-{number}"
-            self._taken[table, name], self._taken[table, wanted] = 1, max(number, 1)
+                self._taken[table, wanted] += 1
+                name = f"{wanted}-{self._taken[table, wanted]}"
+            self._taken[table, name] = 1
             self._ids[key] = name
-        return self._ids[key], known
+        return self._ids[key]

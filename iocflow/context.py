@@ -133,19 +133,19 @@ class ProcessContext:
     @property
     def next_activity(self) -> str | None:
         """The activity that an exclusive choice should run next; cleared after every activity."""
-        return (getattr(self, "_asked", None) or {}).get("next") or None
+        return (self._asked or {}).get("next") or None
 
     @next_activity.setter
     def next_activity(self, name: str | None) -> None:
         self._ask({"next": name or ""})
 
     def _ask(self, asked: Asked) -> None:
-        self._asked = {**(getattr(self, "_asked", None) or {}), **asked}
+        self._asked = {**(self._asked or {}), **asked}
 
     @property
     def step(self) -> StepInfo:
         """What the engine lends: attempt, time left, idempotency key, memo; never stored, empty outside a run."""
-        if getattr(self, "_lender", None) is None:
+        if self._lender is None:
             self._lender = StepInfo()
         return self._lender.lend()  # type: ignore[union-attr]
 
@@ -189,7 +189,7 @@ class ProcessContext:
 def succeed(old: ProcessContext, new: ProcessContext) -> None:
     """Let `new` take the place of `old` in a run: what was asked on `old` counts."""
     new._lender = old._lender
-    new._asked = {**(old._asked or {}), **(getattr(new, "_asked", None) or {})} or None
+    new._asked = {**(old._asked or {}), **(new._asked or {})} or None
     if old._asked and old.stopped and not new.stopped:
         new.stopped, new.stop_reason = True, old.stop_reason
 

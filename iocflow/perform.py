@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Protocol
 
 from iocflow.activity import Activity
@@ -155,7 +156,8 @@ class Performer:
 
     def stops(self) -> bool:
         """Clear what was asked on the context, and return whether it was to stop."""
-        asked = take_asked(self.context)
+        asked: Asked = self.context._asked or Asked()
+        self.context._asked = None
         self.idle = self.idle or asked.get("idle", False)
         return asked.get("stop", False)
 
@@ -195,7 +197,7 @@ class Performer:
             return settle(activity, activity.execute(context), self.runner, self.info.remaining())
 
         for interceptor in reversed(self.parts.interceptors):
-            proceed = _wrapped(interceptor, self.info, context, proceed)
+            proceed = partial(interceptor.around_step, self.info, context, proceed)
         try:
             # Once more, because an interceptor may have put something in the place of the result.
             result = settle(activity, proceed(), self.runner, self.info.remaining())
@@ -344,12 +346,6 @@ class Performer:
                 self._logger.exception("an observer failed on %s", type(made).__name__)
 
 
-def take_asked(context: ProcessContext) -> Asked:
-    """Return what was asked of the engine on `context` since the last time, and clear it."""
-    asked, context._asked = context._asked, None
-    return asked or {}
-
-
 def settle(
     activity: Activity[Any], result: object, runner: AsyncRunner, timeout: float | None = None
 ) -> ProcessContext | str | None:
@@ -365,12 +361,6 @@ def settle(
         return awaited
     kinds = "a context, a str (a named result) or None"
     raise TypeError(f"{activity.name} returned a {type(awaited).__name__}: {kinds} is wanted")
-
-
-def _wrapped(
-    interceptor: Interceptor, info: StepInfo, context: Any, proceed: Callable[[], ProcessContext | str | None]
-) -> Callable[[], ProcessContext | str | None]:
-    return lambda: interceptor.around_step(info, context, proceed)
 
 
 def _blame(raised: Exception, error: Exception) -> None:
