@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from iocflow.container.checking.durables import DURABLE_KEYS, ON_FAILURE
 from iocflow.container.checking.error_rules import DECISIONS, RETRY_OPTIONS
 from iocflow.container.checking.headers import SCOPES
+from iocflow.container.checking.step_options import STEP_OPTIONS
+from iocflow.wiring.schemas import choice
 
 __all__ = ["beans_schema", "hook_schema", "on_error_schema", "processors_schema"]
 
@@ -66,6 +69,7 @@ def beans_schema() -> Schema:
             "depends-on": {"description": "Beans that are built before, and closed after.", **_NAMES},
             "on-error": _RULES,
             "time-limit": _DURATION,
+            **_step_options(),
         }
     )
     return {"type": "object", "additionalProperties": bean, "$defs": {"rules": on_error_schema()}}
@@ -82,6 +86,10 @@ def processors_schema() -> Schema:
             "finally": {"description": "Steps that run after the others, however they ended.", "anyOf": [steps, _STEP]},
             "max-steps": _number(1, "The bound on attempts in one run."),
             "concurrency": _number(1, "How many runs launchers may have at work at once."),
+            "durable": _durable(),
+            "on-failure": choice(
+                "Whether a durable run that failed ends (the default), or waits for a person.", ON_FAILURE
+            ),
         },
         required=["context"],
     )
@@ -104,9 +112,32 @@ def _step_schema() -> Schema:
     return {
         "anyOf": [
             {"description": "The id of an activity or processor, or a dotted name.", **_NAME},
-            _table({"do": do, **_kinds(), "on-error": _RULES, "time-limit": _DURATION, **inner}),
+            _table({"do": do, **_kinds(), "on-error": _RULES, "time-limit": _DURATION, **_step_options(), **inner}),
             {"description": "Steps in order.", "type": "array", "items": _STEP},
         ]
+    }
+
+
+def _step_options() -> Schema:
+    """Return the keys that tell how durable runs perform an activity."""
+    told = {
+        "mode": "How durable runs perform it: with the record written afterwards (the default), or in one transaction.",
+        "on-lost": "What becomes of an attempt whose process died: it is repeated (the default), or a person decides.",
+    }
+    return {key: choice(told[key], words) for key, words in STEP_OPTIONS.items()}
+
+
+def _durable() -> Schema:
+    told = {
+        "submitter": "The seed's field with who submits the run; the processor's id without it.",
+        "number": "The seed's field with the submitter's own number of the run; generated without it.",
+        "group": "The seed's field whose runs go one at a time, in order of submission.",
+        "deadline": "The longest time from the submission to the end, or the seed's field with it.",
+    }
+    fields = _table({key: {"description": told[key], **_NAME} for key in DURABLE_KEYS})
+    return {
+        "description": "Whether its runs are stored, and go on after a crash; or which fields of the seed say more.",
+        "anyOf": [{"type": "boolean"}, fields, _MAYBE_PLACEHOLDER],
     }
 
 

@@ -40,7 +40,16 @@ GOOD: dict[str, dict[str, Any]] = {
             "concurrency": "${n}",
         },
         "q": {"context": "ctx", "exclusive-choice": {"a": {"found": "b", "else": "end"}, "b": "end"}},
+        "r": {
+            "context": ".Order",
+            "sequence": [{"do": "a", "mode": "transactional", "on-lost": "incident"}],
+            "durable": {"submitter": "customer", "number": "po", "group": "customer", "deadline": "1h"},
+            "on-failure": "incident",
+        },
+        "s": {"context": ".Order", "sequence": ["a"], "durable": True, "on-failure": "${failing}"},
     },
+    "store": {"store": "sqlite:///var/app.db"},
+    "worker": {"worker": {"threads": 4, "lease": "30s", "tick": "5s", "deliveries": 5, "window": 1024}},
     "observers": {"observers": [".watch", {"class": ".Watch"}]},
     "interceptors": {"interceptors": "wrap"},
 }
@@ -52,7 +61,13 @@ BAD: list[tuple[str, Any]] = [
     ("processors", {"p": {"sequence": ["a"]}}),
     ("processors", {"p": {"context": ".X", "sequence": [{"do": "a", "time-limt": 3}]}}),
     ("processors", {"p": {"context": ".X", "parallel-split": {"x": {"do": "a", "on-error": {"thn": "stop"}}}}}),
+    ("processors", {"p": {"context": ".X", "sequence": ["a"], "durable": {"grup": "po"}}}),
+    ("processors", {"p": {"context": ".X", "sequence": [{"do": "a", "mode": "eager"}], "durable": True}}),
+    ("beans", {"a": {"call": ".x", "on-lost": "forget"}}),
     ("observers", [3]),
+    ("store", "mysql://db"),
+    ("worker", {"threads": 0}),
+    ("worker", {"lease": 30}),
 ]
 
 
