@@ -103,6 +103,13 @@ class ContextCodec:
             raise self._unreadable(": it has no seed_data")
         return values["seed_data"]
 
+    def seed_identity(self, data: bytes) -> bytes:
+        """Return what is the same for the same seed, written by whichever version of the class: to make a digest of.
+
+        A set has another order in another process: a seed that is submitted twice needs a list or a tuple instead.
+        """
+        return self._encode(self._decode(data)) if self._version else data
+
     def _without_marks(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         for name in fields.keys() - self._names:
             if not name.startswith("_"):

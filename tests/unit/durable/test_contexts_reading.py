@@ -147,6 +147,18 @@ def test_older_seeds_are_upgraded() -> None:
         codec.read_seed(b'{"_version":2}')
 
 
+def test_identity_of_a_seed_leaves_the_version_out() -> None:
+    """A seed that is submitted again after the class got a version is the same seed; another one is not."""
+
+    class Later(First):
+        version: ClassVar[int] = 1
+
+    first, later = ContextCodec(First), ContextCodec(Later)
+    assert first.write_seed("17") != later.write_seed("17")
+    assert first.seed_identity(first.write_seed("17")) == later.seed_identity(later.write_seed("17"))
+    assert later.seed_identity(later.write_seed("17")) != later.seed_identity(later.write_seed("18"))
+
+
 @pytest.mark.parametrize(
     ("upgraded", "message"),
     [
