@@ -245,7 +245,7 @@ class _Move:
 
     def decided(self, frame: Frame, reply: Reply) -> None:
         """Do what the handlers decided about the frame's error."""
-        error: ErrorRecord = {**frame["error"], "logged": reply.get("logged", True)}
+        error: ErrorRecord = {**frame["error"], "logged": True}
         frame["asked"] = frame.get("asked", False) or reply.get("stop", False)
         decision = reply.get("decision", "")
         frame["error"] = error

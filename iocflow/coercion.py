@@ -70,10 +70,9 @@ def _alternative(value: Any, choices: Sequence[Any], where: str) -> Any:
         try:
             return coerce(value, choice, where)
         except SeedError as error:
-            reasons.append(error)
-    real = [reason for choice, reason in zip(choices, reasons, strict=True) if choice is not types.NoneType]
-    if len(real) == 1:
-        raise real[0]
+            reasons += [error] if choice is not types.NoneType else []
+    if len(reasons) == 1:
+        raise reasons[0]
     _misfit(value, f"any of {', '.join(map(_called, choices))}", where)
 
 

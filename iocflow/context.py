@@ -147,7 +147,7 @@ class ProcessContext:
         """What the engine lends: attempt, time left, idempotency key, memo; never stored, empty outside a run."""
         if self._lender is None:
             self._lender = StepInfo()
-        return self._lender.lend()  # type: ignore[union-attr]
+        return self._lender.lend()
 
     def fork(self, *, without: Collection[str] = frozenset()) -> Self:
         """Return the context of one branch or parallel item: a deep copy, but for the fields named in `without`.

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -18,7 +17,7 @@ from iocflow.error_handling import Decision, HandlesErrors
 from iocflow.errors import ErrorRecord, IocflowError, LiveErrors, RunSignal, UnknownActivityError
 from iocflow.hooks import Interceptor, RunObserver
 from iocflow.plan import Command, Ended, Plan, Position, Reply, steps_of
-from iocflow.run import RunEvent, Step, StepFailed, StepFinished, StepOutcome, StepStarted, current
+from iocflow.run import RunEvent, Step, StepFailed, StepFinished, StepOutcome, StepStarted, current, utc
 
 
 class Composite(Protocol):
@@ -221,8 +220,8 @@ class Performer:
         level = logging.ERROR if decision.kind == "fail" else logging.WARNING
         self.log_once(record, level, "%s failed, decided: %s", command["path"], decision.kind)
         self._failed_attempt(command, error, decision.kind)
-        answer: Reply = {"decision": decision.kind, "delay": decision.delay, "goto": decision.activity}
-        return {**answer, "logged": True, "stop": self.stops()}
+        goto, stop = decision.activity, self.stops()
+        return {"decision": decision.kind, "delay": decision.delay, "goto": goto, "stop": stop}
 
     def _decide(self, command: Command, error: Exception) -> Decision:
         for chain, none in ((command["own"], Decision("continue")), (command["default"], Decision("fail"))):
@@ -320,9 +319,8 @@ class Performer:
         end = max(now, began)  # the clock may have been set back meanwhile
         if record and ended["outcome"] == "FAILED":
             self.log_once(record, logging.ERROR, "%s failed", ended["path"])
-        times = datetime.fromtimestamp(began, UTC), datetime.fromtimestamp(end, UTC)
         error, outcome = self.errors.live(record) if record else None, StepOutcome[ended["outcome"]]
-        step = Step(ended["path"], outcome, ended["attempts"], *times, error, ended["result"])
+        step = Step(ended["path"], outcome, ended["attempts"], utc(began), utc(end), error, ended["result"])
         self.rows.append(step)
         self.tell(StepFinished, step, end)
 

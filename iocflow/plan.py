@@ -124,10 +124,10 @@ class Position(TypedDict):
 class Reply(TypedDict, total=False):
     """What became of a command: nothing set is a plain success.
 
-    `next` is the named result, `goto` the `next_activity`, `stop` whether this step asked to stop; `decision`, `delay`,
-    `goto` and `logged` answer a `handle`; `count` answers `items`, `ends` a fork. `wait` says that an `execute` left by
-    a `RunSignal`: the same attempt is made again when the wait is answered. `unwind` ends everything with that outcome,
-    running every `finally` and asking no handler.
+    `next` is the named result, `goto` the `next_activity`, `stop` whether this step asked to stop; `decision`, `delay`
+    and `goto` answer a `handle`, which has logged the error; `count` answers `items`, `ends` a fork. `wait` says that
+    an `execute` left by a `RunSignal`: the same attempt is made again when the wait is answered. `unwind` ends all
+    with that outcome, running every `finally` and asking no handler.
     """
 
     error: ErrorRecord
@@ -136,7 +136,6 @@ class Reply(TypedDict, total=False):
     stop: bool
     decision: str
     delay: float
-    logged: bool
     count: int
     ends: list[End]
     wait: Wait

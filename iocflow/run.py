@@ -123,7 +123,7 @@ class Run(Generic[C]):
     @property
     def started(self) -> datetime:
         """When the run began, UTC."""
-        return _utc(self.ticks[0])
+        return utc(self.ticks[0])
 
     @property
     def ended(self) -> datetime:
@@ -133,7 +133,7 @@ class Run(Generic[C]):
     @functools.cached_property
     def steps(self) -> tuple[Step, ...]:
         """The trail: a row for each activity that was executed, in the order in which they ended."""
-        times = [_utc(tick) for tick in self.ticks]
+        times = [utc(tick) for tick in self.ticks]
         # The clock may have been set back meanwhile: nothing ends before it starts.
         plain = zip(self.of.names, times, times[1:], strict=False)
         return (*(Step(name, StepOutcome.DONE, 1, a, max(a, b)) for name, a, b in plain), *self.rows)
@@ -159,7 +159,8 @@ class Run(Generic[C]):
         return f"<Run {self.id} of {self.processor}: {self.outcome.name}>"
 
 
-def _utc(seconds: float) -> datetime:
+def utc(seconds: float) -> datetime:
+    """Return the time that is so many seconds after the epoch."""
     return datetime.fromtimestamp(seconds, UTC)
 
 

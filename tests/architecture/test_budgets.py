@@ -8,7 +8,7 @@ import tokenize
 from collections.abc import Iterator
 
 # The design hopes for 1,000. Typed, and with every rule of the semantics, the core takes twice that; it shall not grow.
-CORE_LINES = 2044
+CORE_LINES = 2030
 FILE_LINES = 400
 FUNCTION_LINES = 50
 

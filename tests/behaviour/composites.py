@@ -16,6 +16,7 @@ from behaviour.parts import (
     fail_twice,
     fill,
     fill_with_bad,
+    fresh,
     go_left,
     go_right,
     hopeless,
@@ -104,6 +105,24 @@ COMPOSITES = [
         "an unknown next_activity is an error that the activity's handler sees",
         choice({"a": "b", "b": "end"}, a=activity(ask_for_nobody, on_error=CONTINUE), b=add),
         "a HANDLED, b",
+    ),
+    Case(
+        "next_activity counts also when another context takes the place of the one it was set on",
+        choice(
+            {"a": {"else": "c"}, "b": "end", "c": "end"},
+            a=lambda c: (ask_for_b(c), fresh(c))[1],
+            b=add,
+            c=fail,
+        ),
+        "a, b",
+    ),
+    Case(
+        "an unknown next_activity on a replaced context is an error, too",
+        choice({"a": "b", "b": "end"}, a=lambda c: (ask_for_nobody(c), fresh(c))[1], b=add),
+        "a FAILED",
+        "FAILED",
+        "UnknownActivityError",
+        raised=True,
     ),
     Case(
         "after a handled failure else applies",
