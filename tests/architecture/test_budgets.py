@@ -7,7 +7,8 @@ import io
 import tokenize
 from collections.abc import Iterator
 
-# The design hopes for 1,000. Typed, and with every rule of the semantics, the core takes twice that; it shall not grow.
+# The design hopes for 1,000. Imports, signatures and typed fields alone take some 740, and the rules of the semantics
+# the rest: this is where it stands, and it shall not grow.
 CORE_LINES = 2030
 FILE_LINES = 400
 FUNCTION_LINES = 50
