@@ -196,9 +196,12 @@ class Claimed:
 
 
 class Receipt(NamedTuple):
-    """What a commit did: the time on the store's clock, runs whose records were dropped, and runs that were claimed.
+    """What a commit did.
 
-    `more` says that groups are left that could be claimed; `wake` is when the next sleeping run is due.
+    Attributes:
+        dropped: Runs that are out of the worker's hands: what was written about them was left out.
+        more: Whether groups are left that this worker could claim.
+        wake: When the next sleeping run is due.
     """
 
     now: float
@@ -309,16 +312,11 @@ class Store(Protocol):
     def now(self) -> float:
         """Return the store's time."""
 
-    # Submitting.
-
     def submit(self, runs: Sequence[Submission], *, transaction: Any = None) -> list[Accepted]:
-        """Add runs, all or none; a known identity is no error. With `transaction`, a connection of the caller to this
-        database, nothing is committed here."""
+        """Add runs, all or none; a known identity is no error. `transaction`: a caller's, which is not committed."""
 
     def signal(self, run: int, name: str, data: bytes) -> bool:
         """Send a signal to a run and wake it if it waits; False when the run is closed: then it is kept as dead."""
-
-    # Working.
 
     def plan(self, hash: str, processor: str, plan: str) -> int:
         """Return the id of a plan, storing it when it is new."""
@@ -348,17 +346,13 @@ class Store(Protocol):
     def sweep(self, *, deliveries: int) -> Swept:
         """Take over what dead workers held, wake what is due, and time out what is past its deadline.
 
-        The first unfinished run of each group that a dead worker held is a suspect; at `deliveries` such deaths it is
-        suspended as poison.
-        """
+        The first unfinished run of each such group is a suspect; at `deliveries` deaths it is suspended as poison."""
 
     def listen(self, timeout: float) -> None:
         """Return when there may be something to claim, or after `timeout` seconds."""
 
     def rouse(self) -> None:
         """Let every `listen` of this object return."""
-
-    # Reading.
 
     def find(self, submitter: str, number: str) -> int | None:
         """Return the id of the run with that identity."""
@@ -387,17 +381,14 @@ class Store(Protocol):
     def counts(self) -> dict[str, int]:
         """Return how many runs are in each state."""
 
-    # Operating: each is journalled with who and why.
-
     def cancel(self, run: int, *, who: str, why: str) -> bool:
         """Ask for the end of an open run: at once when it was not begun, else after its `finally`; False if closed."""
 
     def retry(self, run: int, *, who: str, why: str, done: bool = False) -> bool:
         """Let a failed or suspended run go on from the step that failed; `done` says that a step in doubt took place.
 
-        A `mark` row repeats the last place with `retry` and its context, or is `0`, the start; the run's `ask` becomes
-        `again` or `done`, its deliveries 0, and its group is opened again. False when the run is neither failed nor
-        suspended, or was purged.
+        `mark` rows repeat the last places with `retry` and their contexts, or one is `0`, the start; `ask` becomes
+        `again` or `done`, deliveries 0, and the group is opened again. False: neither failed nor suspended, or purged.
         """
 
     def drop(self, run: int, *, who: str, why: str) -> bool:
