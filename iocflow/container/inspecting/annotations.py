@@ -10,8 +10,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, ForwardRef, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, ForwardRef, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from iocflow.container.nodes import with_article
 from iocflow.context import ProcessContext
@@ -40,8 +39,7 @@ _NO_MEMBERS = {"__init__", "__new__", "__subclasshook__", "__class_getitem__", "
 _BOOKKEEPING = {"_abc_impl", "_is_protocol", "_is_runtime_protocol"}
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """What is about to be given to a parameter: the class that an object will have, or the object of an override.
 
     Attributes:

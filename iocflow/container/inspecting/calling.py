@@ -30,15 +30,15 @@ def refusal(target: Any, name: str, given: Sequence[str], named: Collection[str]
     function = getattr(found, "__func__", found)
     if not inspect.isfunction(function):
         return ""
-    # What a decorator leaves is called, not what it wraps: it may give that more arguments.
-    parameters = list(inspect.signature(function, follow_wrapped=False).parameters.values())
-    plain = [one for one in parameters if one.kind in _PLAIN]
-    wanted = len(given) + bound
+    # What a decorator leaves is called, not what it wraps (it may give that more arguments): its code tells of that.
+    code, defaults = function.__code__, function.__defaults__ or ()
+    plain = code.co_varnames[: code.co_argcount]
+    keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     lacking = given[max(len(plain) - bound, 0) :]
-    if lacking and not any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters):
+    if lacking and not code.co_flags & inspect.CO_VARARGS:
         return f"takes no {' and no '.join(f'`{one}`' for one in lacking)}"
-    others = [*plain[wanted:], *(one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY)]
-    needed = [one.name for one in others if one.default is inspect.Parameter.empty and one.name not in named]
+    others = [*plain[: len(plain) - len(defaults)][len(given) + bound :], *keywords]
+    needed = [one for one in others if one not in named and one not in (function.__kwdefaults__ or {})]
     if needed:
         beside = f" beside {', '.join(f'`{one}`' for one in given)}" if given else ""
         return f"needs {', '.join(f'`{one}`' for one in needed)}{beside}"
