@@ -50,19 +50,24 @@ class StoreReader:
 
     def read(self, section: Node, scope: Scope) -> Callable[[Wired], StoreSettings]:
         """Check the URL; return the builder of the settings."""
+        url = self.url(section, scope)
+        return lambda _: StoreSettings(url)
+
+    def url(self, section: Node, scope: Scope) -> str:
+        """Return the URL, empty when it is noted that it is none."""
         if isinstance(section, Table):
             where = "; what workers do stands in `worker:`" if set(section.entries) & set(_BOUNDS) else ""
             scope.findings.error(section.place, "`store` is a mapping, and should be a URL", f"{_EXAMPLE}{where}")
-            return lambda _: StoreSettings("")
-        url = scope.coerce(section, str, "the URL of the store")
+            return ""
+        url: str | None = scope.coerce(section, str, "the URL of the store")
         if url is None:
-            return lambda _: StoreSettings("")
+            return ""
         if password := password_of(url):
             scope.hide(password)
         fault = _fault(url)
         if fault:
             scope.findings.error(section.place, *fault)
-        return lambda _: StoreSettings(url)
+        return url
 
 
 class WorkerReader:

@@ -1,0 +1,328 @@
+"""The client: submits durable runs and tells of them; it needs the store, and the seeds' types, but no bean."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypedDict, Unpack
+
+from iocflow.durable.codes import data_of
+from iocflow.durable.errors import ConflictError, SubmitError, UnknownRunError
+from iocflow.durable.job import Durable
+from iocflow.store.contract import Accepted, Entry, RunStatus, State, Store, Submission
+from iocflow.wiring.duration import seconds_of
+
+PRIORITIES = range(10)
+"""9 is first."""
+
+_BATCH = 500
+_CLOSED = ("completed", "failed", "cancelled")
+
+
+class Terms(TypedDict, total=False):
+    """What a submission may say beside its seed.
+
+    Attributes:
+        submitter: Who sends it; without it, from the seed if the wiring says where, else the processor's id.
+        number: The submitter's own number; generated when neither it nor the wiring gives one.
+        group: Runs of one group go one at a time, in order of submission.
+        priority: 0 to 9, 9 first; a minute of waiting is worth one level.
+        deadline: The run is timed out then: a time, seconds from now, or `1h`.
+        not_before: It does not start earlier.
+        start_by: It fails as expired when it was not started by then.
+    """
+
+    submitter: str | None
+    number: str | None
+    group: str | None
+    priority: int
+    deadline: str | float | datetime | None
+    not_before: str | float | datetime | None
+    start_by: str | float | datetime | None
+
+
+class Submittable(Protocol):
+    """What is known of a processor to submit runs of it; a `Job` is one."""
+
+    durable: Durable
+
+    def write_seed(self, seed: Any) -> bytes:
+        """Return the seed as it is stored.
+
+        Raises:
+            IocflowError: It does not fit; the message names the field.
+        """
+
+    def seed_identity(self, body: bytes) -> bytes:
+        """Return what of a stored seed tells it from others; a new version of the class does not change it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """The answer to a submission.
+
+    Attributes:
+        id: The run's id in its store.
+        new: Whether it was made now; the same submission again gives the same run.
+    """
+
+    id: int
+    submitter: str
+    number: str
+    new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One seed of many that was not taken."""
+
+    index: int
+    number: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of many submissions: how many were made, were there before, or were refused."""
+
+    new: int
+    known: int
+    refused: tuple[Refusal, ...]
+
+
+class Client:
+    """Submits runs, and tells and changes what becomes of them."""
+
+    def __init__(self, store: Store, processors: Mapping[str, Submittable]) -> None:
+        """Take the store and what is known of each durable processor, by id."""
+        self.store, self._processors = store, processors
+
+    # Submitting.
+
+    def submit(self, processor: str, seed: Any = None, *, transaction: Any = None, **terms: Unpack[Terms]) -> Ticket:
+        """Record a run, and return before any of its steps starts.
+
+        Args:
+            processor: The durable processor's id.
+            seed: The data that starts the run; it is fitted to its type now.
+            transaction: The caller's own connection to the store's database: the run exists when that commits.
+            terms: See `Terms`.
+
+        Raises:
+            ConflictError: The submitter used this number for something else.
+            SubmitError: What was given cannot be.
+            IocflowError: The seed does not fit.
+        """
+        one = self._submission(processor, seed, terms)
+        (accepted,) = self.store.submit([one], transaction=transaction)
+        return _ticket(one, accepted)
+
+    def submit_many(
+        self,
+        processor: str,
+        seeds: Iterable[Any],
+        *,
+        number: Callable[[Any], str] | None = None,
+        submitter: str | None = None,
+        group: Callable[[Any], str | None] | None = None,
+        priority: int = 0,
+        progress: Callable[[int], None] | None = None,
+    ) -> Report:
+        """Record a run for each seed, each whole or not at all; done again with `number`, it goes on where it ended.
+
+        Args:
+            processor: The durable processor's id.
+            seeds: The seeds; they are read as they are recorded, never all at once.
+            number: Returns the submitter's number of a seed.
+            submitter: Who sends them.
+            group: Returns the group of a seed.
+            priority: 0 to 9.
+            progress: Is told now and then how many were dealt with.
+        """
+        counts = {"new": 0, "known": 0}
+        refused: list[Refusal] = []
+        done = 0
+        for chunk in _chunks(enumerate(seeds), _BATCH):
+            ready: list[tuple[int, Submission]] = []
+            for index, seed in chunk:
+                own = number(seed) if number else None
+                try:
+                    terms: Terms = {"submitter": submitter, "number": own, "priority": priority}
+                    terms["group"] = group(seed) if group else None
+                    ready.append((index, self._submission(processor, seed, terms)))
+                except (SubmitError, ValueError) as error:
+                    refused.append(Refusal(index, own or "", error))
+            for (index, one), accepted in zip(ready, self.store.submit([one for _, one in ready]), strict=True):
+                if accepted.what == "conflict":
+                    refused.append(Refusal(index, one.number, _conflict(one, accepted)))
+                else:
+                    counts[accepted.what] += 1
+            done += len(chunk)
+            if progress:
+                progress(done)
+        return Report(counts["new"], counts["known"], tuple(refused))
+
+    def _submission(self, processor: str, seed: Any, terms: Terms) -> Submission:
+        known = self._processors.get(processor)
+        if known is None:
+            names = ", ".join(sorted(self._processors)) or "none"
+            raise SubmitError(f"{processor!r} is no durable processor here (known: {names})")
+        priority = terms.get("priority", 0)
+        if priority not in PRIORITIES:
+            raise SubmitError(f"priority is 0 to 9, not {priority}")
+        durable, body = known.durable, known.write_seed(seed)
+        group = terms.get("group") or _field(seed, durable.group)
+        deadline = terms.get("deadline")
+        if deadline is None and durable.deadline:
+            fixed = seconds_of(durable.deadline) is not None
+            deadline = durable.deadline if fixed else _field(seed, durable.deadline)
+        identity = b"\0".join([processor.encode(), (group or "").encode(), known.seed_identity(body)])
+        return Submission(
+            processor=processor,
+            body=body,
+            digest=hashlib.sha256(identity).hexdigest(),
+            submitter=terms.get("submitter") or _field(seed, durable.submitter) or processor,
+            number=terms.get("number") or _field(seed, durable.number) or uuid.uuid4().hex,
+            group=group,
+            priority=priority,
+            deadline=self._time("deadline", deadline),
+            not_before=self._time("not_before", terms.get("not_before")),
+            start_by=self._time("start_by", terms.get("start_by")),
+        )
+
+    def _time(self, name: str, given: str | float | datetime | None) -> float | None:
+        """Return a time on the store's clock."""
+        if given is None:
+            return None
+        if isinstance(given, datetime):
+            if given.tzinfo is None:
+                raise SubmitError(f"{name} has no time zone: {given}; write datetime(…, tzinfo=UTC)")
+            return given.timestamp()
+        seconds = seconds_of(given) if isinstance(given, str) else given
+        if seconds is None:
+            raise SubmitError(f"{name} is {given!r}, which is no duration; write 30s, 5m, 2h or 1d")
+        return self.store.now() + seconds
+
+    # Looking.
+
+    def status(self, *which: str | int) -> RunStatus:
+        """Return the status of a run, by its id, or by submitter and number.
+
+        Raises:
+            UnknownRunError: There is no such run.
+        """
+        id = self.id_of(*which)
+        status = self.store.status(id)
+        if status is None:
+            raise UnknownRunError(f"there is no run {id} in {self.store.url}")
+        return status
+
+    def id_of(self, *which: str | int) -> int:
+        """Return the id of a run, given by that id, or by submitter and number.
+
+        Raises:
+            UnknownRunError: There is no such run.
+        """
+        match which:
+            case (one,) if re.fullmatch("[0-9]{1,18}", str(one)):
+                return int(one)
+            case (submitter, number):
+                id = self.store.find(str(submitter), str(number))
+                if id is None:
+                    raise UnknownRunError(f"{submitter} has submitted no run {number}")
+                return id
+        raise UnknownRunError(f"a run is named by its id, or by submitter and number, not by {which}")
+
+    def wait(self, *which: str | int, timeout: float | None = None) -> RunStatus:
+        """Return the status of a run once it is closed or suspended.
+
+        Raises:
+            TimeoutError: That took longer than `timeout` seconds.
+        """
+        id = self.id_of(*which)
+        end = None if timeout is None else time.monotonic() + timeout
+        for pause in itertools.chain((0.001, 0.002, 0.005, 0.01, 0.02), itertools.repeat(0.05)):
+            status = self.status(id)
+            if status.state in (*_CLOSED, "suspended"):
+                return status
+            if end is not None and time.monotonic() >= end:
+                raise TimeoutError(f"run {id} is still {status.state} after {timeout} s")
+            time.sleep(pause)
+        raise AssertionError("the pauses never end")
+
+    def history(self, *which: str | int) -> list[Entry]:
+        """Return a run's journal."""
+        return self.store.history(self.status(*which).id)
+
+    def runs(
+        self,
+        *,
+        states: Iterable[State] = (),
+        processor: str | None = None,
+        submitter: str | None = None,
+        group: str | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[RunStatus]:
+        """Return runs in order of submission, those with an id above `after`."""
+        return self.store.runs(
+            states=tuple(states), processor=processor, submitter=submitter, group=group, after=after, limit=limit
+        )
+
+    # Changing.
+
+    def signal(self, run: int, name: str, data: Any = None) -> bool:
+        """Send a signal to a run; early ones wait in order. False when the run is closed: it is kept as dead."""
+        return self.store.signal(self.status(run).id, name, data_of(data, f"signal {name!r}"))
+
+    def cancel(self, *which: str | int, who: str = "", why: str = "") -> bool:
+        """Ask for the end of a run: at once if it was not begun, else after its `finally`; False if it is closed."""
+        return self.store.cancel(self.status(*which).id, who=who, why=why)
+
+    def retry(self, *which: str | int, who: str = "", why: str = "", done: bool = False) -> bool:
+        """Let a failed or suspended run go on from the step that failed; `done` takes a step in doubt as done."""
+        return self.store.retry(self.status(*which).id, who=who, why=why, done=done)
+
+    def drop(self, *which: str | int, who: str = "", why: str = "") -> bool:
+        """Give a suspended run up as failed, and let its group go on."""
+        return self.store.drop(self.status(*which).id, who=who, why=why)
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
+
+
+def _ticket(one: Submission, accepted: Accepted) -> Ticket:
+    if accepted.what == "conflict":
+        raise _conflict(one, accepted)
+    return Ticket(accepted.id, one.submitter, one.number, accepted.what == "new")
+
+
+def _conflict(one: Submission, accepted: Accepted) -> ConflictError:
+    return ConflictError(
+        f"{one.submitter} has submitted {one.number} before, with another body, processor or group: run {accepted.id}",
+        accepted.id,
+    )
+
+
+def _field(seed: Any, path: str) -> str | None:
+    """Return the seed's field at `path` as text."""
+    value = seed
+    for name in path.split(".") if path else ():
+        try:
+            value = value[name] if isinstance(value, Mapping) else getattr(value, name)
+        except (KeyError, AttributeError):
+            raise SubmitError(f"the seed has no field {path!r}, which `durable` names") from None
+    return None if not path or value is None else str(value)
+
+
+def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    iterator = iter(items)
+    while chunk := list(itertools.islice(iterator, size)):
+        yield chunk

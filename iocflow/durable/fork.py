@@ -1,0 +1,57 @@
+"""A fork under way: a strand that waits for its branches or parallel items."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from iocflow.plan import End
+
+if TYPE_CHECKING:
+    from iocflow.durable.strand import Strand
+
+
+class Fork:
+    """Which children of a strand are to begin, and how those that ended did.
+
+    A child's context is made when it begins, and given up when it ends: what the join needs of it is kept.
+    """
+
+    def __init__(self, parent: Strand, only: Collection[str] | None = None) -> None:
+        """Begin the fork that `parent` stands at; of `only` some threads, when all is being unwound."""
+        self.parent = parent
+        children = parent.command["children"]
+        prefix = f"{parent.thread}." if parent.thread else ""
+        self.threads = [f"{prefix}{i}" for i in range(len(children))]
+        self._ends: list[End | None] = [None] * len(children)
+        self._to_begin = deque(i for i, thread in enumerate(self.threads) if only is None or thread in only)
+        self._room = parent.parts.composites[parent.command["p"]].parallel or len(children)
+        self._open = len(self._to_begin)
+
+    @property
+    def over(self) -> bool:
+        """Whether all children ended."""
+        return self._open == 0
+
+    def next(self) -> int | None:
+        """Return the next child to begin, None when there is none or enough are under way."""
+        if not self._to_begin or self._room == 0:
+            return None
+        self._room -= 1
+        return self._to_begin.popleft()
+
+    def ended(self, i: int, child: Strand, end: End) -> None:
+        """Take the end of a child, and keep what the join needs of it."""
+        self._room, self._open = self._room + 1, self._open - 1
+        if end["outcome"] != "FAILED":
+            try:
+                stopped = end["outcome"] == "STOPPED"
+                self.parent.keep(self.parent.command, i, child.before, child.context, stopped=stopped)
+            except Exception as error:  # noqa: BLE001 - a context that cannot be compared fails its branch
+                end = End(outcome="FAILED", error=self.parent.errors.record(error), raises=True, last=None)
+        self._ends[i] = end
+
+    def ends(self) -> list[End]:
+        """Return how all children ended, in order."""
+        return [end for end in self._ends if end is not None]

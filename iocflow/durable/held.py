@@ -1,0 +1,308 @@
+"""A run in hand: its strands, and what they want recorded together."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from iocflow.advance import start
+from iocflow.durable.clock import StoreClock
+from iocflow.durable.errors import ContextError
+from iocflow.durable.fork import Fork
+from iocflow.durable.job import Job
+from iocflow.durable.move import Move
+from iocflow.durable.positions import START, Place, read
+from iocflow.durable.step_info import GroupState
+from iocflow.durable.strand import Strand
+from iocflow.errors import LiveErrors
+from iocflow.plan import End
+from iocflow.run import Outcome, RunFinished, RunStarted
+from iocflow.store.contract import Claimed, Ending, Record, Rest, Saved, StepTransaction, Store
+
+_UNWIND = {"cancel": "CANCELLED", "timeout": "TIMEOUT"}
+_ENDINGS = {
+    "COMPLETED": ("completed", "ok"),
+    "STOPPED": ("completed", "stopped"),
+    "FAILED": ("failed", "error"),
+    "CANCELLED": ("cancelled", "cancelled"),
+    "TIMEOUT": ("failed", "timeout"),
+}
+
+
+class Held:
+    """One run that this worker holds.
+
+    Strands run in several threads, one at a time each; what concerns all of them is done under a lock.
+    """
+
+    def __init__(
+        self, claimed: Claimed, job: Job | None, store: Store, clock: StoreClock, save: Callable[[Move], None]
+    ) -> None:
+        """Take a claim; `save` makes a move durable before it returns."""
+        self.claimed, self._job, self.store, self.clock, self._save = claimed, job, store, clock, save
+        self.key = f"{claimed.submitter}/{claimed.number}"
+        self.errors = LiveErrors()
+        self.group = GroupState(claimed.key, claimed.state)
+        self.revoked = False
+        self._n = claimed.n
+        self._active = 0
+        self._parked: dict[str, Strand] = {}
+        self._signals = deque(claimed.signals)
+        self._seen = max((one.id for one in claimed.signals), default=0)
+        self._unwind = _UNWIND.get(claimed.ask or "", "")
+        self._lock = threading.RLock()
+
+    @property
+    def job(self) -> Job:
+        """What is known of the run's processor.
+
+        Raises:
+            ContextError: Nothing.
+        """
+        if self._job is None:
+            raise ContextError(f"no durable processor {self.claimed.processor!r} is wired here")
+        return self._job
+
+    # Taking up.
+
+    def take_up(self) -> Move:
+        """Return the move that begins or resumes the run: most often nothing but the strands that are ready.
+
+        Raises:
+            ContextError: The stored context cannot be read.
+        """
+        saved = {one.thread: one for one in self.claimed.threads}
+        with self._lock:
+            first = saved.get("")
+            if (first is None or first.pos == START) and self._unwind:
+                return self._closed_unbegun()
+            main = self._restored("", first) if first is not None and first.pos != START else self._first()
+            move = Move(self)
+            if self.claimed.n == 0:
+                main.tell(RunStarted, self.clock.now())
+            self._resume(main, saved, move)
+            if not move.ready and move.ending is None:
+                self._rest_if_idle(move)
+            return move
+
+    def _closed_unbegun(self) -> Move:
+        state, outcome = _ENDINGS[self._unwind]
+        why = "its deadline had passed before it began" if outcome == "timeout" else ""
+        return Move(self, ending=self._ended(state, outcome, why))
+
+    def _restored(self, thread: str, saved: Saved, fork: Fork | None = None) -> Strand:
+        """Return a strand as it was recorded."""
+        plan = self.job.plan(saved.plan, self.store)
+        if gone := self.job.gone(plan):
+            raise ContextError(f"the run began with parts that are not wired any more: {', '.join(gone)}")
+        strand = Strand(self, thread, plan, saved.plan, self.context(saved.ctx), read(plan, saved.pos), fork)
+        strand.knows(saved.ctx)
+        strand.doubtful = saved.kind == "begun"
+        return strand
+
+    def _first(self) -> Strand:
+        """Return the run's main strand at its beginning."""
+        id, plan = self.job.own_plan(self.store)
+        body = self.claimed.body
+        place = Place(start(plan, seeded=bool(body)))
+        strand = Strand(self, "", plan, id, self.job.processor.new_context(), place)
+        strand.seed = self.job.codec.read_seed(body) if body else None
+        return strand
+
+    def context(self, stored: bytes | None) -> Any:
+        """Return a new context, with what is stored if there is anything."""
+        context = self.job.processor.new_context()
+        if stored is not None:
+            self.job.codec.read(stored, context)
+        return context
+
+    def _resume(self, strand: Strand, saved: dict[str, Saved], move: Move) -> None:
+        """Find out what a strand that was just taken up does next."""
+        command = strand.command
+        if command["do"] == "fork":
+            if strand.thread not in saved:
+                move.records += strand.opening()
+            self._resume_fork(strand, saved, move)
+            return
+        if self._unwind and not strand.position["unwind"] and strand.end is None:
+            strand.reply = {"unwind": self._unwind}
+            self._go(strand, move)
+        elif strand.doubtful and self.claimed.ask is None:
+            why = f"in doubt: a worker died while {command['path']} was under way, and it must not be repeated unasked"
+            move.ending = self._suspended(why, "in_doubt")
+        elif strand.doubtful and self.claimed.ask == "done":
+            strand.reply = {}
+            self._go(strand, move)
+        else:
+            self._next(strand, move)
+
+    def _resume_fork(self, strand: Strand, saved: dict[str, Saved], move: Move) -> None:
+        self._begin(Fork(strand, only=saved if self._unwind else None), saved, move)
+
+    def _begin(self, fork: Fork, saved: dict[str, Saved], move: Move) -> None:
+        """Begin as many children as may be under way; go on with the parent when none is left."""
+        while (i := fork.next()) is not None:
+            thread, parent = fork.threads[i], fork.parent
+            if thread in saved:
+                child = self._restored(thread, saved[thread], fork)
+            else:
+                place = Place(parent.command["children"][i])
+                child = Strand(self, thread, parent.plan, parent.plan_id, parent.branch(i), place, fork)
+            self._resume(child, saved, move)
+        if fork.over:
+            parent = fork.parent
+            parent.reply = {"unwind": self._unwind} if self._unwind else {"ends": fork.ends()}
+            self._go(parent, move)
+
+    # Going on.
+
+    def go(self, strand: Strand, transaction: StepTransaction | None = None) -> Move:
+        """Let a strand do its step, and return what it wants on record.
+
+        Raises:
+            ContextError: The context cannot be stored.
+        """
+        move = Move(self)
+        if strand.once and not strand.begun:
+            strand.begun = True
+            move.records, move.ready = strand.mark("begun"), [strand]
+            return move
+        strand.begun = False
+        move.records = strand.go(transaction)
+        with self._lock:
+            self._active -= 1
+            move.state = self.group.changed()
+            self._next(strand, move)
+            if not move.ready and move.ending is None:
+                self._rest_if_idle(move)
+        return move
+
+    def _go(self, strand: Strand, move: Move) -> None:
+        self._active += 1
+        move.ready.append(strand)
+
+    def _next(self, strand: Strand, move: Move) -> None:
+        """Do what the strand's present command says, but for running."""
+        command = strand.command
+        if command["do"] == "run":
+            self._go(strand, move)
+        elif command["do"] == "fork":
+            self._resume_fork(strand, {}, move)
+        elif command["do"] == "end":
+            self._end(strand, command["end"], move)
+        elif command["do"] == "sleep":
+            if strand.until is None:
+                strand.until = self.clock.now() + command["delay"]
+                self._replace_place(strand, move)
+            self._park(strand, move)
+        else:
+            self._wait(strand, move)
+
+    def _replace_place(self, strand: Strand, move: Move) -> None:
+        """Write the place again, now that it is known until when it lasts."""
+        if move.records:
+            move.records[-1] = strand.placed(move.records[-1])
+        else:
+            move.records = strand.mark()
+
+    def _wait(self, strand: Strand, move: Move) -> None:
+        """Give the strand the signal that it waits for, or let it wait."""
+        command, now = strand.command, self.clock.now()
+        if strand.until is None and command["timeout"] is not None:
+            strand.until = now + command["timeout"]
+            self._replace_place(strand, move)
+        signal = next((one for one in self._signals if one.name == command["name"]), None)
+        if signal is not None:
+            self._signals.remove(signal)
+            move.taken.append(signal.id)
+            strand.receive(json.loads(signal.data))
+        elif strand.until is not None and strand.until <= now:
+            strand.receive(None, late=True)
+        else:
+            self._park(strand, move)
+            return
+        move.records += strand.mark()
+        self._go(strand, move)
+
+    def _park(self, strand: Strand, move: Move) -> None:
+        if strand.command["do"] == "sleep" and strand.until is not None and strand.until <= self.clock.now():
+            strand.awake()
+            self._go(strand, move)
+        else:
+            self._parked[strand.thread] = strand
+
+    def due(self, now: float) -> Move | None:
+        """Return the sleeping strands whose time has come while others of the run are under way."""
+        with self._lock:
+            woken = [s for s in self._parked.values() if s.command["do"] == "sleep" and (s.until or 0.0) <= now]
+            move = Move(self)
+            for strand in woken:
+                del self._parked[strand.thread]
+                strand.awake()
+                self._go(strand, move)
+        return move if woken else None
+
+    def next_due(self) -> float | None:
+        """Return when the first sleeping strand is due."""
+        with self._lock:
+            times = [s.until for s in self._parked.values() if s.command["do"] == "sleep" and s.until is not None]
+        return min(times, default=None)
+
+    def _rest_if_idle(self, move: Move) -> None:
+        """Let the run go when none of its strands has anything to do now."""
+        if self._active == 0 and self._parked:
+            parked = list(self._parked.values())
+            sleeping = any(one.command["do"] == "sleep" for one in parked)
+            waiting = any(one.command["do"] == "wait" for one in parked)
+            until = min((one.until for one in parked if one.until is not None), default=None)
+            move.rest = Rest(self.claimed.id, self.claimed.group, until, waits=waiting, keep=sleeping, seen=self._seen)
+
+    # Ends.
+
+    def _end(self, strand: Strand, end: End, move: Move) -> None:
+        if strand.fork_of is None:
+            self._finish(strand, end, move)
+        else:
+            strand.fork_of.ended(int(strand.thread.rpartition(".")[2]), strand, end)
+            self._begin(strand.fork_of, {}, move)
+
+    def _finish(self, strand: Strand, end: End, move: Move) -> None:
+        state, outcome = _ENDINGS[end["outcome"]]
+        error = None
+        if end["error"] is not None:
+            strand.log_once(end["error"], logging.ERROR, "%s failed", self.job.processor.name)
+            error = json.dumps({**end["error"], "raises": end["raises"]})
+        if state == "failed" and outcome == "error" and self.job.durable.on_failure == "incident":
+            state = "suspended"
+        reason = strand.context.stop_reason if outcome == "stopped" else ""
+        move.ending = self._ended(state, outcome, reason, error)
+        live = None if end["error"] is None else self.errors.live(end["error"])
+        final = Outcome.__members__.get(end["outcome"], Outcome.FAILED)
+        strand.tell(RunFinished, final, live, strand.idle, self.clock.now())
+
+    def _ended(self, state: Any, outcome: str, reason: str = "", error: str | None = None) -> Ending:
+        return Ending(self.claimed.id, self.claimed.group, state, outcome, reason, error)
+
+    def _suspended(self, reason: str, outcome: str = "unreadable") -> Ending:
+        return self._ended("suspended", outcome, reason)
+
+    def given_up(self, reason: str) -> Move:
+        """Return the move that suspends the run, because it cannot go on here."""
+        return Move(self, ending=self._suspended(reason))
+
+    # For strands.
+
+    def numbered(self, rows: list[Record]) -> list[Record]:
+        """Give rows the run's next numbers, in the order in which they are written."""
+        with self._lock:
+            first = self._n + 1
+            self._n += len(rows)
+        return [row._replace(n=first + i) for i, row in enumerate(rows)]
+
+    def save(self, strand: Strand) -> None:
+        """Make a strand's memo durable now."""
+        self._save(Move(self, records=strand.mark()))

@@ -1,0 +1,86 @@
+"""What a worker knows of one durable processor."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from iocflow.durable.contexts import ContextCodec
+from iocflow.plan import Plan, plan_hash
+from iocflow.processor import Processor
+from iocflow.store.contract import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Durable:
+    """How a processor's runs are durable.
+
+    Attributes:
+        submitter: The seed's field with the name of who sends it, as in `customer` or `header.customer`.
+        number: The seed's field with the submitter's own number, unique with the submitter.
+        group: The seed's field whose runs go one at a time, in order.
+        deadline: The seed's field with the longest time to the end, or that time itself, as in `1h`.
+        on_failure: `failed` ends a failed run and lets its group go on; `incident` suspends it and holds its group.
+    """
+
+    submitter: str = ""
+    number: str = ""
+    group: str = ""
+    deadline: str = ""
+    on_failure: Literal["failed", "incident"] = "failed"
+
+
+class Job:
+    """A processor with what its durable runs need; the plans that its open runs began with are kept as they are met."""
+
+    def __init__(self, processor: Processor[Any], durable: Durable | None = None) -> None:
+        """Take a processor.
+
+        Raises:
+            ContextTypeError: Its context cannot be stored.
+        """
+        self.processor, self.durable = processor, durable or Durable()
+        self.codec = ContextCodec(processor.context_type)
+        self._plans: dict[int, Plan] = {}
+        self._own = 0
+        self._lock = threading.Lock()
+
+    def write_seed(self, seed: Any) -> bytes:
+        """Return the seed as it is stored, empty for none.
+
+        Raises:
+            IocflowError: It does not fit the context's `seed_data`.
+        """
+        return b"" if seed is None else self.codec.write_seed(seed)
+
+    def seed_identity(self, body: bytes) -> bytes:
+        """Return what of a stored seed tells it from others."""
+        return self.codec.seed_identity(body) if body else b""
+
+    def own_plan(self, store: Store) -> tuple[int, Plan]:
+        """Return the id in `store` of the processor's own plan, and the plan."""
+        with self._lock:
+            if not self._own:
+                plan = self.processor.plan
+                self._own = store.plan(plan_hash(plan), self.processor.name, json.dumps(plan))
+                self._plans[self._own] = plan
+            return self._own, self._plans[self._own]
+
+    def plan(self, id: int, store: Store) -> Plan:
+        """Return a plan that a run began with."""
+        with self._lock:
+            if id not in self._plans:
+                self._plans[id] = json.loads(store.plan_of(id)[1])
+            return self._plans[id]
+
+    def gone(self, plan: Plan) -> list[str]:
+        """Return the ids in `plan` that this processor does not know any more."""
+        parts = self.processor.parts
+        known = {*parts.activities, *parts.composites}
+        wanted = {step["ref"] for one in plan["p"].values() for step in (*one["steps"], *one["finally"])}
+        wanted |= set(plan["p"])
+        handlers = {h for one in plan["p"].values() for h in one["handlers"]}
+        handlers |= {h for one in plan["p"].values() for s in (*one["steps"], *one["finally"]) for h in s["handlers"]}
+        return sorted((wanted - known) | (handlers - set(parts.handlers)))

@@ -1,0 +1,154 @@
+"""What a durable run lends its activities beyond the core: its group, its transaction, signals, a memo that is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, MutableMapping
+from typing import Any, NoReturn, Protocol
+
+from iocflow.context import StepInfo
+from iocflow.durable.errors import NotTransactionalError, SignalOrderError, SignalTimeoutError
+from iocflow.errors import RunSignal
+
+
+class GroupState:
+    """The run's group: its key, and a small JSON-able state that is saved with the run's next record."""
+
+    def __init__(self, key: str | None, stored: bytes | None) -> None:
+        """Take what was claimed; a run without a key has a group of its own."""
+        self.key = key
+        self.state: Any = json.loads(stored) if stored else None
+        self._saved = stored
+
+    def changed(self) -> bytes | None:
+        """Return the state as JSON if it was changed since it was saved, and take it as saved."""
+        if self.key is None or (self.state is None and self._saved is None):
+            return None
+        data = json.dumps(self.state, separators=(",", ":")).encode()
+        if data == self._saved:
+            return None
+        self._saved = data
+        return data
+
+
+class Memo(dict[str, Any]):
+    """A step's memo: each assignment is durable before it returns."""
+
+    def __init__(self, stored: dict[str, Any], save: Callable[[], None]) -> None:
+        """Take what was stored; `save` makes the present state durable."""
+        super().__init__(stored)
+        self._save = save
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Set and save."""
+        json.dumps(value)  # refuse what cannot be stored before anything is changed
+        super().__setitem__(name, value)
+        self._save()
+
+    def __delitem__(self, name: str) -> None:
+        """Delete and save."""
+        super().__delitem__(name)
+        self._save()
+
+    # The mixins go through the two methods above; a dict's own would go around them.
+    update, setdefault = MutableMapping.update, MutableMapping.setdefault
+    pop, popitem, clear = MutableMapping.pop, MutableMapping.popitem, MutableMapping.clear
+
+
+class Lender(Protocol):
+    """What lends: a strand of a run in hand."""
+
+    @property
+    def group(self) -> GroupState:
+        """The run's group."""
+
+    @property
+    def revoked(self) -> bool:
+        """Whether the run was taken from this worker."""
+
+    def save_memo(self) -> None:
+        """Make the memo durable now."""
+
+
+class DurableStepInfo(StepInfo):
+    """`context.step` of a durable run.
+
+    Attributes:
+        got: The signals that this step consumed, in order: name, data, and whether the wait ended by its timeout.
+    """
+
+    def __init__(self, lender: Lender, run_id: str, processor: str) -> None:
+        """Make the info of a strand's next step."""
+        super().__init__(run_id, processor)
+        self._lender = lender
+        self._connection: Any = None
+        self._waits = 0
+        self.got: list[tuple[str, Any, bool]] = []
+        self.memo = Memo({}, lender.save_memo)
+
+    def following(self) -> DurableStepInfo:
+        """Return the info of the next step."""
+        return DurableStepInfo(self._lender, self.run_id, self.processor)
+
+    def restore(self, memo: dict[str, Any], got: list[tuple[str, Any, bool]]) -> None:
+        """Take what earlier attempts, maybe of another worker, left for this step."""
+        self.memo = Memo(memo, self._lender.save_memo)
+        self.got = [(name, data, late) for name, data, late in got]
+
+    def begin(self, connection: Any = None) -> None:
+        """Begin an attempt; `connection` is the store's in a transactional step."""
+        self._connection, self._waits = connection, 0
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the activity should end: its time is over, or the run was taken from this worker."""
+        return self._lender.revoked or super().cancelled
+
+    @property
+    def group(self) -> GroupState:
+        """The run's group."""
+        return self._lender.group
+
+    @property
+    def transactional(self) -> bool:
+        """Whether this attempt runs in the step's own transaction."""
+        return self._connection is not None
+
+    @property
+    def transaction(self) -> Any:
+        """The store's DB-API connection, inside the step's own transaction.
+
+        Raises:
+            NotTransactionalError: The step's mode is not `transactional`.
+        """
+        if self._connection is None:
+            raise NotTransactionalError(f"{self.activity} has no transaction: wire it with `mode: transactional`")
+        return self._connection
+
+    def wait_for(self, name: str, *, timeout: float | None = None) -> Any:
+        """Return the data of the next signal of that name; without one yet, leave the activity until it comes.
+
+        The run is stored meanwhile and holds nothing. When the signal comes, or `timeout` seconds have passed, the
+        activity is executed again from its beginning, and this returns, or raises, at once.
+
+        Raises:
+            SignalTimeoutError: None came in time.
+            SignalOrderError: The activity waits for signals in another order than in its earlier execution.
+        """
+        if self.failure is not None:
+            raise SignalOrderError(f"only the activity {self.activity} can wait for {name!r}, not its handler")
+        at, self._waits = self._waits, self._waits + 1
+        if at >= len(self.got):
+            self._leave(name, timeout)
+        known, data, late = self.got[at]
+        if known != name:
+            raise SignalOrderError(
+                f"{self.activity} waits for {name!r} where it waited for {known!r} before: the order may not change"
+            )
+        if late:
+            raise SignalTimeoutError(f"{self.activity}: no signal {name!r} came in time")
+        return data
+
+    @staticmethod
+    def _leave(name: str, timeout: float | None) -> NoReturn:
+        raise RunSignal(name, timeout)

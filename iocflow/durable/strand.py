@@ -1,0 +1,256 @@
+"""A strand: one thread of control of a run in hand, moved on from one durable record to the next."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from iocflow.advance import advance
+from iocflow.context import fields_of
+from iocflow.durable.errors import ContextError
+from iocflow.durable.positions import Place, retriable, written
+from iocflow.durable.step_info import DurableStepInfo, GroupState
+from iocflow.errors import ErrorRecord
+from iocflow.perform import Performer
+from iocflow.plan import Command, End, Plan, Reply
+from iocflow.store.contract import Record, StepTransaction
+
+if TYPE_CHECKING:
+    from iocflow.durable.fork import Fork
+    from iocflow.durable.held import Held
+
+# What leaves nothing worth a record: it is done again from the same context.
+_NOTHING_YET = ("seed", "items")
+
+
+class Strand(Performer):
+    """Performs commands up to the next step, and tells what is to be recorded before that may begin.
+
+    Attributes:
+        thread: The empty text for a run's main strand, else the numbers of branches and items, as in `0.2`.
+        reply: The reply to the present command, when it came from elsewhere: an unwinding, the ends of branches.
+        before: The fields of a branch's context when it was forked, for the join.
+        begun: Whether it is on record that the present step, which must not be repeated, began.
+        doubtful: Whether a worker died when such a step was under way.
+    """
+
+    def __init__(
+        self, held: Held, thread: str, plan: Plan, plan_id: int, context: Any, place: Place, fork: Fork | None = None
+    ) -> None:
+        """Take a place to go on from; `fork` is the one that this strand is a child of."""
+        self.held, self.thread, self.plan_id, self.fork_of = held, thread, plan_id, fork
+        processor = held.job.processor
+        info = DurableStepInfo(self, str(held.claimed.id), processor.name)
+        super().__init__(plan, processor.parts, processor.runner, context, info, held.key)
+        self.errors = held.errors
+        deadline = held.claimed.deadline
+        self.deadline = None if deadline is None else held.clock.monotonic(deadline)
+        self.position = place.position
+        self.command, _ = advance(plan, place.position, None)
+        self.until = place.until
+        self.reply: Reply | None = None
+        self.before = {name: value for name, value in fields_of(context).items() if name not in place.touched}
+        self.begun = self.doubtful = False
+        self._connection: Any = None
+        self._saved: bytes | None = None
+        self._written: bytes | None = None
+        self._rows: list[Record] = []
+        self._failure: ErrorRecord | None = None
+        if place.memo or place.got:
+            self.prepare({"attempt": 1, **self.command}, None)
+            self._own_info.restore(place.memo, place.got)
+
+    @property
+    def group(self) -> GroupState:
+        """The run's group."""
+        return self.held.group
+
+    @property
+    def revoked(self) -> bool:
+        """Whether the run was taken from this worker."""
+        return self.held.revoked
+
+    @property
+    def transactional(self) -> bool:
+        """Whether the present command is a step that runs in a transaction of its own."""
+        command = self.command
+        return command.get("mode") == "execute" and command["step"]["mode"] == "transactional"
+
+    @property
+    def once(self) -> bool:
+        """Whether the present command is a step that must not be repeated when its outcome is unknown."""
+        command = self.command
+        return command.get("mode") == "execute" and command["step"]["on_lost"] == "incident"
+
+    @property
+    def end(self) -> End | None:
+        """How the strand ended, None while it did not."""
+        return self.position["end"]
+
+    @property
+    def _own_info(self) -> DurableStepInfo:
+        assert isinstance(self.info, DurableStepInfo)
+        return self.info
+
+    def knows(self, stored: bytes | None) -> None:
+        """Take `stored` as the context's last record."""
+        self._saved = stored
+
+    # Going on.
+
+    def go(self, transaction: StepTransaction | None = None) -> list[Record]:
+        """Perform from the present command up to the next step, sleep, wait, fork or end; return what to record.
+
+        Raises:
+            ContextError: The context cannot be stored.
+        """
+        self._connection = transaction and transaction.connection
+        reply, self.reply = self.reply, None
+        began = time.time()
+        with self.at_work():
+            while True:
+                tried = self.command
+                if reply is None:
+                    reply = self._performed(tried, transaction)
+                self.command, self.position = advance(self.plan, self.position, reply)
+                self.follow(tried, reply, self.command, self.position)
+                self._note(tried, reply, began)
+                reply = None
+                if self._boundary(tried):
+                    break
+        return self._records(began)
+
+    def prepare(self, command: Command, deadline: float | None) -> None:
+        """Bring the info up to date, and lend it the transaction of this attempt."""
+        super().prepare(command, deadline)
+        self._own_info.begin(self._connection)
+
+    def _performed(self, command: Command, transaction: StepTransaction | None) -> Reply:
+        """Perform a command; a step's success counts only when the context that it left can be stored."""
+        reply = self.perform(command, self.time_limit(command, self.position))
+        self._written = None
+        if command["mode"] != "execute":
+            return reply
+        if "error" not in reply and "wait" not in reply:
+            try:
+                self._written = self.held.job.codec.write(self.context)
+            except ContextError as error:
+                reply = {**self.failed(error), "stop": reply.get("stop", False)}
+        if transaction is not None and ("error" in reply or "wait" in reply):
+            transaction.undo()
+            self._go_on_with(self.held.context(self._saved))
+        return reply
+
+    def _boundary(self, tried: Command) -> bool:
+        """Return whether the strand may not go on before what it did is on record."""
+        command = self.command
+        if command["do"] == "run" and command["mode"] != "execute":
+            return False
+        return not (command["do"] == "run" and tried.get("mode") in _NOTHING_YET and not self._rows)
+
+    # What is recorded.
+
+    def _note(self, tried: Command, reply: Reply, began: float) -> None:
+        """Keep the rows that the last move added, or the attempt that is made again."""
+        if tried.get("mode") == "execute":
+            self._failure = reply.get("error")
+        shift = self.held.clock.shift
+        for ended, step in zip(self.position["ended"], self.rows, strict=True):
+            error = json.dumps(ended["error"]) if ended["error"] else None
+            times = step.started.timestamp() + shift, step.ended.timestamp() + shift
+            self._add("step", ended["path"], times, ended["outcome"], ended["attempts"], error, ended["result"])
+        again = self.command["do"] == "sleep" or self.command.get("attempt", 1) > 1
+        if tried.get("mode") == "handle" and again and not self.rows and self._failure is not None:
+            times = began + shift, time.time() + shift
+            error = json.dumps(self._failure)
+            self._add("attempt", tried["path"], times, reply.get("decision", ""), tried["attempt"], error, None)
+        self.rows.clear()
+
+    def _add(
+        self,
+        kind: Any,
+        name: str,
+        times: tuple[float, float],
+        outcome: str = "",
+        attempts: int = 0,
+        error: str | None = None,
+        result: str | None = None,
+    ) -> None:
+        row = Record(
+            self.held.claimed.id, 0, kind, self.thread, name, *times, outcome, attempts, error, result, self.plan_id,
+            None, None,
+        )  # fmt: skip
+        self._rows.append(row)
+
+    def _records(self, began: float) -> list[Record]:
+        """Return the rows, the last of them with the place and the context."""
+        now = self.held.clock.now()
+        if not self._rows:
+            self._add("mark", self.command.get("path", ""), (began + self.held.clock.shift, now))
+        rows, self._rows = self._rows, []
+        rows[-1] = self._placed(rows[-1])
+        return rows
+
+    def _placed(self, row: Record) -> Record:
+        """Return a row with the present context, and with the place if there is anything to go on to."""
+        context = self._written or self.held.job.codec.write(self.context)
+        changed, self._saved, self._written = context != self._saved, context, None
+        row = row._replace(ctx=context if changed else None)
+        return row if self.thread == "" and self.end is not None else self.placed(row)
+
+    def placed(self, row: Record) -> Record:
+        """Return a row with the present place."""
+        return row._replace(pos=written(self.plan, self._place()), retry=retriable(self.position))
+
+    def _place(self) -> Place:
+        """Return where the strand is now."""
+        info, command = self._own_info, self.command
+        place = Place({**self.position, "ended": []}, until=self.until)
+        own = command["do"] in ("sleep", "wait")
+        own = own or (command.get("mode") == "execute" and self.step_key(command) == info.idempotency_key)
+        if own:
+            place.memo, place.got = dict(info.memo), info.got
+        if self.thread:
+            fields = fields_of(self.context)
+            fresh = [name for name, value in fields.items() if value is not self.before.get(name, self)]
+            place.touched = sorted(fresh)
+        return place
+
+    def mark(self, kind: Any = "mark") -> list[Record]:
+        """Return a record that only keeps the place; the context is the last one on record."""
+        now = self.held.clock.now()
+        self._add(kind, self.command.get("path", ""), (now, now))
+        (row,), self._rows = self._rows, []
+        return [self.placed(row)]
+
+    def opening(self) -> list[Record]:
+        """Return a record of the place and the context as they are at the beginning."""
+        now = self.held.clock.now()
+        self._add("mark", self.command.get("path", ""), (now, now))
+        (row,), self._rows = self._rows, []
+        return [self._placed(row)]
+
+    def save_memo(self) -> None:
+        """Make the memo durable now, unless that comes with the step's own transaction."""
+        if not self._own_info.transactional:
+            self.held.save(self)
+
+    # Signals and ends.
+
+    def receive(self, data: Any, *, late: bool = False) -> None:
+        """End the present wait with a signal's data, or by its timeout."""
+        self._own_info.got.append((self.command["name"], data, late))
+        self.awake()
+
+    def awake(self) -> None:
+        """End the present sleep or wait."""
+        self.until = None
+        self.command, self.position = advance(self.plan, self.position, {})
+
+    # Branches.
+
+    def branch(self, i: int) -> Any:
+        """Return a context for the child `i` of the present fork."""
+        self.bind(self.command)
+        return self.fork(self.command, i)

@@ -1,0 +1,354 @@
+"""The worker: claims runs, moves them on, and commits what many of them did in one transaction.
+
+A run in hand is a continuation, not a thread. A thread takes a strand that is ready, lets it do one step, and puts what
+it wants recorded with what is pending. A thread that finds nothing ready writes all that is pending in one transaction,
+together with new claims, and so makes those strands ready again. A lone run is committed by its own thread.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import platform
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from iocflow.durable.clock import StoreClock
+from iocflow.durable.errors import ContextError
+from iocflow.durable.hand import Hand
+from iocflow.durable.held import Held
+from iocflow.durable.job import Job
+from iocflow.durable.move import Move
+from iocflow.durable.strand import Strand
+from iocflow.durable.window import Window
+from iocflow.store.contract import Batch, Claimed, Receipt, Store
+from iocflow.store.errors import FencedError, StoreError, StoreFullError
+
+_LOGGER = logging.getLogger("iocflow.durable")
+_BACKOFF = (0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """How a worker works; times in seconds.
+
+    Attributes:
+        threads: How many activities run at once.
+        lease: A worker that showed no life for so long is taken for dead, and its runs are taken over.
+        tick: How often it looks for dead workers and deadlines.
+        deliveries: A run with which so many workers died is suspended as poison.
+        window: The most runs in hand.
+    """
+
+    threads: int = 8
+    lease: float = 30.0
+    tick: float = 5.0
+    deliveries: int = 5
+    window: int = 1024
+
+
+class Worker:
+    """Works on the runs of a store, in threads of its own, until it is stopped."""
+
+    def __init__(self, store: Store, jobs: Mapping[str, Job], settings: WorkerSettings | None = None) -> None:
+        """Take the store and the processors by id."""
+        self.store, self.jobs, self.settings = store, jobs, settings or WorkerSettings()
+        self._hand = Hand()
+        self._pending: deque[Move] = deque()
+        self._lead = threading.Lock()
+        self._changed = threading.Condition()
+        self._waiting = 0
+        self._window = Window(self.settings.window)
+        self._look, self._stopping = True, False
+        self._id, self._last_commit = 0, 0.0
+        self._wake_at: float | None = None
+        self._threads: list[threading.Thread] = []
+        self._clock = StoreClock(time.time())
+
+    # Life.
+
+    def start(self) -> None:
+        """Register and begin.
+
+        Raises:
+            StoreError: The store does not answer.
+        """
+        self._register()
+        names = [(f"iocflow-worker-{i}", self._work) for i in range(self.settings.threads)]
+        names.append(("iocflow-watch", self._watch))
+        self._threads = [threading.Thread(target=do, name=name, daemon=True) for name, do in names]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, grace: float | None = None) -> bool:
+        """Take nothing more, wait up to `grace` seconds for the activities under way, and give back the rest.
+
+        Returns whether all threads ended; runs of those that did not are taken over when the lease has run out.
+        """
+        self._stopping = True
+        with self._changed:
+            self._changed.notify_all()
+        self.store.rouse()
+        end = None if grace is None else time.monotonic() + grace
+        for thread in self._threads:
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+        ended = not any(thread.is_alive() for thread in self._threads)
+        if ended:
+            with self._lead:
+                if self._pending:
+                    self._commit()
+                self._drop_all()
+            self.store.retire(self._id)
+        return ended
+
+    def idle(self) -> bool:
+        """Return whether nothing is in hand, and the last look found nothing to claim."""
+        return not (self._hand or self._pending or self._look)
+
+    def _register(self) -> None:
+        self._id = self.store.register(self.settings.lease, platform.node(), os.getpid())
+        self._clock.set(self.store.now())
+        self._last_commit = time.monotonic()
+        self._look = True
+
+    def _restart(self, *, fenced: bool) -> None:
+        """Give up all that is in hand, whose records may be lost, and begin anew as another worker."""
+        self._drop_all()
+        for delay in itertools.chain(_BACKOFF, itertools.repeat(_BACKOFF[-1])):
+            if self._stopping:
+                return
+            try:
+                if not fenced:
+                    self.store.retire(self._id)
+                    fenced = True
+                self._register()
+            except StoreError as error:
+                _LOGGER.warning("the store does not answer (%s); next try in %s s", error, delay)
+                time.sleep(delay)
+            else:
+                return
+
+    def _drop_all(self) -> None:
+        self._hand.drop_all()
+        while self._pending:
+            self._pending.popleft().tell_done()
+
+    # Working.
+
+    def _work(self) -> None:
+        while not self._stopping:
+            one = self._hand.next()
+            if one is None:
+                self._lead_or_wait()
+            else:
+                self._do(one)
+
+    def _do(self, one: Strand | Held) -> None:
+        """Let a strand, or a run that was just claimed, go on."""
+        held = one if isinstance(one, Held) else one.held
+        if held.revoked:
+            return
+        try:
+            if isinstance(one, Held):
+                move = one.take_up()
+            elif one.transactional:
+                self._do_in_transaction(one)
+                return
+            else:
+                move = held.go(one)
+        except ContextError as error:
+            move = self._given_up(held, str(error))
+        except BaseException as error:
+            _LOGGER.exception("run %s of %s was interrupted", held.claimed.id, held.claimed.processor)
+            move = self._given_up(held, f"interrupted by {type(error).__name__}: {error}")
+        if move.to_record:
+            self._pending.append(move)
+        else:
+            self._ready(move.ready)
+
+    @staticmethod
+    def _given_up(held: Held, reason: str) -> Move:
+        _LOGGER.error("run %s of %s is suspended: %s", held.claimed.id, held.claimed.processor, reason)
+        return held.given_up(reason)
+
+    def _do_in_transaction(self, strand: Strand) -> None:
+        """Let a strand do its step in a transaction of its own, with its record."""
+        try:
+            with self.store.begin(self._id, lease=self.settings.lease) as transaction:
+                move = strand.held.go(strand, transaction)
+                receipt = transaction.commit(self._batch([move]))
+        except FencedError:
+            with self._lead:
+                self._restart(fenced=True)
+        except StoreError as error:
+            _LOGGER.warning("the transaction of %s is lost: %s", strand.command.get("path"), error)
+            with self._lead:
+                self._restart(fenced=False)
+        else:
+            with self._lead:
+                self._settle([move], receipt)
+
+    def _ready(self, strands: Sequence[Strand | Held]) -> None:
+        self._hand.ready.extend(strands)
+        self._wake(len(strands) - 1)  # this thread takes one itself
+
+    def _wake(self, most: int = 1) -> None:
+        if self._waiting and most > 0:
+            with self._changed:
+                self._changed.notify(most)
+
+    # Committing.
+
+    def _lead_or_wait(self) -> None:
+        if self._to_commit() and self._lead.acquire(blocking=False):
+            try:
+                self._commit()
+            finally:
+                self._lead.release()
+            if self._to_commit():
+                self._wake()
+            return
+        with self._changed:
+            self._waiting += 1
+            if not (self._stopping or self._hand.ready or (self._to_commit() and not self._lead.locked())):
+                self._changed.wait()
+            self._waiting -= 1
+
+    def _to_commit(self) -> bool:
+        return bool(self._pending) or (self._look and self._room() > 0)
+
+    def _room(self) -> int:
+        """Return how many groups more may be in hand."""
+        return 0 if self._stopping or self._hand.suspects else max(0, self._window.size - len(self._hand))
+
+    def _commit(self) -> None:
+        """Write all that is pending, and claim; called with the lead."""
+        moves: list[Move] = []
+        while self._pending and len(moves) < self.settings.window:
+            move = self._pending.popleft()
+            if move.held.revoked:
+                move.tell_done()
+            else:
+                moves.append(move)
+        began, idle = time.monotonic(), self._last_commit
+        self._look = False
+        try:
+            receipt = self.store.commit(self._id, self._batch(moves), lease=self.settings.lease)
+        except FencedError as error:
+            _LOGGER.warning("%s: what %s runs did since their last record is dropped", error, len(moves))
+            self._pending.extendleft(reversed(moves))
+            self._restart(fenced=True)
+        except StoreFullError as error:
+            _LOGGER.error("%s; nothing is lost, the next try is in %s s", error, _BACKOFF[2])
+            self._pending.extendleft(reversed(moves))
+            time.sleep(_BACKOFF[2])
+        except StoreError as error:
+            _LOGGER.warning("the store is lost (%s): what %s runs did is done again", error, len(moves))
+            self._pending.extendleft(reversed(moves))
+            self._restart(fenced=False)
+        else:
+            self._last_commit = time.monotonic()
+            self._window.adapt((self._last_commit - began) / max(self._last_commit - idle, 1e-9), len(moves))
+            self._settle(moves, receipt)
+
+    def _batch(self, moves: Sequence[Move]) -> Batch:
+        batch = Batch()
+        for move in moves:
+            if move.records and move.records[0].n == 0:
+                move.records = move.held.numbered(move.records)
+            batch.records += move.records
+            batch.taken += move.taken
+            if move.state is not None and move.held.claimed.key is not None:
+                batch.states[move.held.claimed.key] = move.state
+            if move.ending is not None:
+                batch.endings.append(move.ending)
+            if move.rest is not None:
+                batch.rests.append(move.rest)
+            if move.lets_go and not self._hand.goes_on(move):
+                batch.released.append(move.held.claimed.group)
+        batch.claim = self._room() + len(batch.released)
+        batch.alone = len(self._hand) == len(batch.released)
+        return batch
+
+    def _settle(self, moves: Sequence[Move], receipt: Receipt) -> None:
+        """Take up what the commit made possible; called with the lead."""
+        self._clock.set(receipt.now)
+        self._wake_at = receipt.wake
+        self._look = self._look or receipt.more
+        self._hand.drop(receipt.dropped)
+        ready: list[Strand | Held] = []
+        for move in moves:
+            if move.lets_go:
+                ready += self._hand.let_go(move)
+            elif not move.held.revoked:
+                ready += move.ready
+            move.tell_done()
+        for claimed in receipt.claimed:
+            ready += self._claimed(claimed)
+        self._ready(ready)
+
+    def _claimed(self, claimed: Claimed) -> list[Held]:
+        """Take a run into the hand; return it if it is the first of its group."""
+        held = Held(claimed, self.jobs.get(claimed.processor), self.store, self._clock, self._save)
+        return [held] if self._hand.take(held) else []
+
+    def _save(self, move: Move) -> None:
+        """Make a move durable before returning.
+
+        Raises:
+            FencedError: The run was taken from this worker.
+        """
+        move.done = threading.Event()
+        self._pending.append(move)
+        while not move.done.is_set():
+            with self._lead:
+                if not move.done.is_set():
+                    self._commit()
+        if move.held.revoked:
+            raise FencedError(f"run {move.held.claimed.id} was taken from this worker")
+
+    # Watching.
+
+    def _watch(self) -> None:
+        """Look for new work, for what is due, and for the dead; show life when no commit did."""
+        swept = 0.0
+        while not self._stopping:
+            try:
+                self.store.listen(self._patience())
+                if time.monotonic() - swept >= self.settings.tick:
+                    self.store.sweep(deliveries=self.settings.deliveries)
+                    swept = time.monotonic()
+                if time.monotonic() - self._last_commit > self.settings.lease / 3:
+                    self._beat()
+            except FencedError:
+                with self._lead:
+                    self._restart(fenced=True)
+            except StoreError as error:
+                _LOGGER.warning("the store does not answer: %s", error)
+                time.sleep(_BACKOFF[1])
+            self._look = True
+            self._rouse_due()
+            self._wake()
+
+    def _patience(self) -> float:
+        """Return the seconds until something is to be done anyway."""
+        times = [self._wake_at, *(held.next_due() for held in self._hand.runs())]
+        due = [at - self._clock.now() for at in times if at is not None]
+        return max(0.0, min([self.settings.tick, self.settings.lease / 6, *due]))
+
+    def _beat(self) -> None:
+        taken = self.store.beat(self._id, lease=self.settings.lease)
+        self._last_commit = time.monotonic()
+        with self._lead:
+            self._hand.drop(taken)
+
+    def _rouse_due(self) -> None:
+        for held in self._hand.runs():
+            move = held.due(self._clock.now())
+            if move is not None:
+                self._hand.ready.extend(move.ready)
+                self._wake(len(move.ready))
