@@ -6,7 +6,7 @@ and signals are JSON that the store never looks into.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -344,9 +344,7 @@ class Store(Protocol):
         """End a worker that has nothing in hand; what it still holds is given back, not counted as a crash."""
 
     def sweep(self, *, deliveries: int) -> Swept:
-        """Take over what dead workers held, wake what is due, and time out what is past its deadline.
-
-        The first unfinished run of each such group is a suspect; at `deliveries` deaths it is suspended as poison."""
+        """Take over from the dead, wake what is due, time out what is late; after `deliveries` deaths a run is poison."""
 
     def listen(self, timeout: float) -> None:
         """Return when there may be something to claim, or after `timeout` seconds."""
@@ -397,5 +395,5 @@ class Store(Protocol):
     def purge(self, before: float, *, limit: int = 1000) -> int:
         """Drop the contexts and bodies of runs that ended before; their trail stays. Return how many."""
 
-    def doctor(self) -> Iterator[Violation] | Iterable[Violation]:
+    def doctor(self) -> Iterable[Violation]:
         """Check the invariants of the tables."""
