@@ -30,3 +30,7 @@ class Intake:
             IocflowError: It does not fit the context's `seed_data`.
         """
         return b"" if seed is None else self._codec.write_seed(seed)
+
+    def seed_identity(self, body: bytes) -> bytes:
+        """Return what of a stored seed tells it from others."""
+        return self._codec.seed_identity(body) if body else b""

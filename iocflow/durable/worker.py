@@ -64,6 +64,7 @@ class Worker:
         self._waiting = 0
         self._window = Window(self.settings.window)
         self._look, self._stopping = True, False
+        self._hungry = threading.Event()
         self._id, self._last_commit = 0, 0.0
         self._wake_at: float | None = None
         self._threads: list[threading.Thread] = []
@@ -107,7 +108,7 @@ class Worker:
 
     def idle(self) -> bool:
         """Return whether nothing is in hand, and the last look found nothing to claim."""
-        return not (self._hand or self._pending or self._look)
+        return not (self._look or self._lead.locked() or self._hand or self._pending)
 
     def _register(self) -> None:
         self._id = self.store.register(self.settings.lease, platform.node(), os.getpid())
@@ -279,6 +280,8 @@ class Worker:
         self._clock.set(receipt.now)
         self._wake_at = receipt.wake
         self._look = self._look or receipt.more
+        if not self._look and self._room():
+            self._hungry.set()
         self._hand.drop(receipt.dropped)
         ready: list[Strand | Held] = []
         for move in moves:
@@ -318,7 +321,10 @@ class Worker:
         swept = 0.0
         while not self._stopping:
             try:
-                self.store.listen(self._patience())
+                patience = self._patience()
+                if self._hungry.wait(patience):
+                    self._hungry.clear()
+                    self.store.listen(patience)
                 if time.monotonic() - swept >= self.settings.tick:
                     self.store.sweep(deliveries=self.settings.deliveries)
                     swept = time.monotonic()
