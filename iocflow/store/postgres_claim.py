@@ -1,0 +1,105 @@
+"""Claiming from PostgreSQL: which groups a worker gets, and with what their runs go on."""
+
+from __future__ import annotations
+
+from iocflow.store.contract import Claimed, Saved, Signal
+from iocflow.store.places import live
+from iocflow.store.postgres_pipeline import Row
+from iocflow.store.postgres_sql import NOW
+from iocflow.store.schema import HEAD, SLICE
+
+_PROBE = f"""probe as materialized (select (select min(r.wake) from run r where r.wake is not null) as wake,
+  (select min(r.expiry) from run r where r.expiry is not null) as expiry,
+  exists (select 1 from run r where r.grp = 0 and r.state = 1) as loose, {NOW} as now),
+ late as materialized (select coalesce(wake <= now, false) or coalesce(expiry <= now, false) or loose as late
+  from probe)"""
+
+_SLICE = f"""(select t.id, t.place from (
+  (select k.id, 0 as place from run k where k.id = g.keeper and k.state = 0)
+  union all
+  (select f.id, 1 from run f where f.grp = g.id and f.state = 0 and f.id is distinct from g.keeper
+   order by f.id limit {SLICE})) t order by t.place, t.id limit {SLICE})"""
+"""The runs of group `g` that go along: the keeper first, then by number."""
+
+_NOTIFY = "case when rest.more and exists (select 1 from idle) then pg_notify(:channel, '') end"
+
+CLAIM = f"""with {_PROBE},
+ head as materialized (select h.id, h.suspect, row_number() over () as place from (
+  select g.id, g.suspect from grp g
+  where g.owner is null and g.gate = 0 and (:forced = 1 or not (select late from late))
+   and g.id <> all(array(select v.grp from revoked v where v.worker = :worker))
+  order by g.due, g.id limit :claim + 1 for no key update skip locked) h),
+ bound as materialized (select coalesce(min(place) filter (where suspect = 1), :claim + 2) as place from head),
+ taken as (update grp g set owner = :worker, batch = :batch, upto = coalesce(
+   case when g.suspect = 1 then {HEAD} else (select max(l.id) from {_SLICE} l) end, {2**62})
+  where g.id = any(array(select head.id from head, bound
+   where (head.place < bound.place and head.place <= :claim) or (head.place = 1 and bound.place = 1 and :alone = 1)))
+  returning g.id),
+ rest as (select bound.place > :claim + 1 and (select count(*) from head) > :claim as more from bound)
+ select array(select id from taken), rest.more, probe.wake, late.late,
+  {_NOTIFY} from probe, late, rest"""
+"""Claims nothing while there are runs to wake, to time out or to bring to their groups, unless `forced`."""
+
+LATE = 3
+"""The column that says that nothing was claimed, because something has to be done before."""
+
+LOOK = f"""with {_PROBE}, rest as (select coalesce((select g.suspect = 0 from grp g
+  where g.owner is null and g.gate = 0 and g.id <> all(array(select v.grp from revoked v where v.worker = :worker))
+  order by g.due, g.id limit 1), false) as more)
+ select array[]::bigint[], rest.more, probe.wake, false, {_NOTIFY} from probe, late, rest"""
+"""The same answer without a claim."""
+
+_CONTEXT = """(select c.ctx from step c where c.run = r.id and c.thread = q.thread and c.n <= q.n and c.n > case
+   when q.thread = '' then 0 else coalesce((select max(f.n) from step f where f.run = r.id and f.pos is not null
+    and f.n < q.n and (f.thread = '' or starts_with(q.thread, f.thread || '.'))), 0) end
+  and (c.ctx is not null or c.pos = '0') order by c.n desc limit 1)"""
+"""The context of place `q`: of its row, or the last one before it that changed it since its thread was forked."""
+
+LOAD = f"""select r.id, r.grp, r.key, r.processor, r.body, r.submitter, r.number, r.submitted, r.deadline, r.start_by,
+  r.deliveries, g.suspect = 1, case when r.asked = coalesce(l.n, 0) then r.ask end, coalesce(l.n, 0), s.state,
+  p.threads, p.ns, p.kinds, p.plans, p.places, p.contexts, i.ids, i.names, i.datas
+ from grp g
+ cross join lateral {_SLICE} t
+ join run r on r.id = t.id
+ left join group_state s on s.key = g.key
+ left join lateral (select max(x.n) as n from step x where x.run = r.id) l on true
+ left join lateral (select array_agg(q.thread order by q.n) as threads, array_agg(q.n order by q.n) as ns,
+   array_agg(q.kind order by q.n) as kinds, array_agg(q.plan order by q.n) as plans,
+   array_agg(q.pos order by q.n) as places,
+   array_agg(case when q.ctx is null then {_CONTEXT} else q.ctx end order by q.n) as contexts
+  from (select distinct on (x.thread) x.* from step x where x.run = r.id and x.pos is not null and x.n >= coalesce((
+    select o.n from step o where o.run = r.id and o.thread = '' and o.pos is not null order by o.n desc limit 1), 0)
+   order by x.thread, x.n desc) q) p on l.n is not null
+ left join lateral (select array_agg(a.id order by a.id) as ids, array_agg(a.name order by a.id) as names,
+   array_agg(a.data order by a.id) as datas from signal a where a.run = r.id and a.fate is null) i on true
+ where g.owner = :worker and g.batch = :batch and r.id <= g.upto and (g.suspect = 0 or r.id = g.upto)
+ order by g.due, g.id, t.place, r.id"""
+"""The runs that a claim took, in a statement of its own: it sees what was committed until the groups were locked."""
+
+
+def claimed(row: Row) -> Claimed:
+    """Return the run of a row of `LOAD`."""
+    *head, state, threads, ns, kinds, plans, places, contexts, ids, names, datas = row
+    id, group, key, processor, body, submitter, number, submitted, deadline, start_by, deliveries, suspect, ask, n = (
+        head
+    )
+    rows = zip(threads or (), ns or (), kinds or (), plans or (), places or (), contexts or (), strict=True)
+    return Claimed(
+        id=id,
+        group=group,
+        key=key,
+        processor=processor,
+        body=body,
+        submitter=submitter,
+        number=number,
+        submitted=submitted,
+        deadline=deadline,
+        start_by=start_by,
+        deliveries=deliveries,
+        suspect=suspect,
+        ask=ask,
+        n=n,
+        threads=[Saved(*place) for place in live(rows)] if threads else [],
+        signals=[Signal(*signal) for signal in zip(ids or (), names or (), datas or (), strict=True)],
+        state=state,
+    )

@@ -1,0 +1,141 @@
+"""The statements of a commit in PostgreSQL.
+
+They take locks in the order worker, run, group. The lock on the worker's row lets other commits of that worker pass,
+and keeps out who takes runs from it.
+"""
+
+from __future__ import annotations
+
+from iocflow.store.groups import EMPTIED, SETTLED
+from iocflow.store.postgres_claim import CLAIM, LOAD, LOOK
+from iocflow.store.postgres_pipeline import Statement
+from iocflow.store.postgres_sql import NOW, named
+
+_TYPES = {
+    **dict.fromkeys(("worker", "claim", "alone", "forced", "batch", "suspect"), "bigint"),
+    **dict.fromkeys(("shift", "lease"), "double precision"),
+    "channel": "text",
+    **dict.fromkeys(("groups", "touched", "runs", "ns", "attempts", "plans", "retries", "taken", "seens"), "bigint[]"),
+    **dict.fromkeys(("in_groups", "waits", "keeps", "keepers", "gates", "ended", "suspended"), "bigint[]"),
+    **dict.fromkeys(("begans", "endeds", "untils"), "double precision[]"),
+    **dict.fromkeys(("kinds", "threads", "names", "outcomes", "errors", "results", "places", "reasons"), "text[]"),
+    **dict.fromkeys(("keys", "closed"), "text[]"),
+    **dict.fromkeys(("contexts", "states"), "bytea[]"),
+}
+
+SAVEPOINT = "iocflow_step"
+"""Where a step's transaction goes back to; when it is gone, the activity ended the transaction."""
+
+FENCE = f"""select 1 / count(*), max(w.lease), {NOW} from (
+ select lease from worker where id = :worker for key share) w"""
+"""Fails by a division when there is no such worker."""
+
+ALIVE = "select 1 / count(*) from worker where id = :worker"
+"""The same for the begin of a step, without a lock, which would keep operators out for as long as the step takes."""
+
+EXTEND = f"update worker set lease = {NOW} + :lease where id = :worker"
+
+_FENCED_OUT = f"""told as (insert into event(run, n, at, kind, worker)
+  select o.run, coalesce((select max(s.n) from step s where s.run = o.run), 0), {NOW}, 'fenced_out', :worker
+  from out o where o.run = any(:touched))"""
+
+# fmt: off
+COLUMNS = (
+    "runs", "ns", "kinds", "threads", "names", "begans", "endeds", "outcomes", "attempts", "errors", "results", "plans",
+    "places", "contexts", "retries",
+)
+# fmt: on
+"""The parameters of `_ROWS`, in the order of the fields of `Record`."""
+
+_ROWS = """insert into step select t.run, t.n, t.kind, t.thread, t.name, t.t0, t.t1, t.outcome, t.attempts, t.error,
+  t.result, t.plan, t.pos, t.ctx, t.retry from unnest(:runs, :ns, :kinds, :threads, :names, :begans, :endeds, :outcomes,
+   :attempts, :errors, :results, :plans, :places, :contexts, :retries)
+  t(run, n, kind, thread, name, t0, t1, outcome, attempts, error, result, plan, pos, ctx, retry)"""
+
+STEPS = f"""with out as (delete from revoked where worker = :worker returning run), {_FENCED_OUT},
+ put as ({_ROWS} where t.run <> all(array(select o.run from out o))) select run from out"""
+"""Writes the rows of all runs but those that were taken from the worker, and says which those are."""
+
+NO_STEPS = f"with out as (delete from revoked where worker = :worker returning run), {_FENCED_OUT} select run from out"
+
+OWN_STEPS = f"""with put as ({_ROWS})
+ select run, 1 / (run <> all(:touched))::int from revoked where worker = :worker"""
+"""The rows of a step in a transaction of its own: fails when its run was taken from the worker."""
+
+TOLD = f"with out as (select run from revoked where worker = :worker), {_FENCED_OUT} select run from out"
+
+_MINE = "exists (select 1 from grp g where g.id = {group} and g.owner = :worker)"
+
+TAKEN = f"""update signal set fate = 'taken' where id = any(:taken) and fate is null and exists (
+ select 1 from run r where r.id = signal.run and r.state = 0 and {_MINE.format(group="r.grp")})"""
+
+ENDED = f"""update run set state = case e.closed when 'suspended' then 3 else 2 end,
+ closed = nullif(e.closed, 'suspended'), outcome = e.outcome, reason = e.reason, error = e.error,
+ ended = case when e.closed <> 'suspended' then {NOW} end, wake = null, waits = 0,
+ expiry = case when e.closed = 'suspended' then run.expiry end
+ from unnest(:runs, :in_groups, :closed, :outcomes, :reasons, :errors) e(run, grp, closed, outcome, reason, error)
+ where run.id = e.run and run.state = 0 and {_MINE.format(group="e.grp")}"""
+
+UNHEARD = """update signal set fate = 'run_ended' where run = any(:ended) and fate is null
+ and exists (select 1 from run r where r.id = signal.run and r.state = 2)"""
+
+SUSPENDED = f"""insert into event(run, n, at, kind, outcome, error, why)
+ select r.id, coalesce((select max(s.n) from step s where s.run = r.id), 0), {NOW}, 'suspended', r.outcome, r.error,
+  r.reason from run r where r.id = any(:suspended) and r.state = 3 and {_MINE.format(group="r.grp")}"""
+
+LOCK_RUNS = "select id from run where id = any(:runs) order by id for no key update"
+"""So that the next statement sees all signals to them."""
+
+RESTED = f"""update run set state = case when z.woken then 0 else 1 end, wake = case when not z.woken then z.until end,
+ waits = case when z.woken then 0 else z.waits end, rested = case when z.keep = 1 then run.rested else z.last end
+ from (select t.*, coalesce((select max(s.n) from step s where s.run = t.run), 0) as last,
+   t.waits = 1 and exists (select 1 from signal s where s.run = t.run and s.fate is null and s.id > t.seen) as woken
+  from unnest(:runs, :in_groups, :untils, :waits, :keeps, :seens) t(run, grp, until, waits, keep, seen)) z
+ where run.id = z.run and run.state = 0 and {_MINE.format(group="z.grp")}"""
+
+STATES = f"""insert into group_state(key, state, touched)
+ select u.key, u.state, {NOW} from unnest(:keys, :states) u(key, state)
+ where exists (select 1 from grp g where g.key = u.key and g.owner = :worker) order by u.key
+ on conflict (key) do update set state = excluded.state, touched = excluded.touched"""
+
+STOPPED = """update grp set gate = f.gate, keeper = f.keeper from unnest(:groups, :keepers, :gates) f(id, keeper, gate)
+ where grp.id = f.id and grp.owner = :worker"""
+
+LOCK_GROUPS = "select id from grp where id = any(:groups) order by id for update"
+
+
+class Texts:
+    """The statements of a commit, for the tables of one schema."""
+
+    def __init__(self, schema: str) -> None:
+        """Make them for `schema`, a quoted name."""
+        self._schema = schema
+        self.fence = self._statement("fence", FENCE)
+        self.extend = self._statement("extend", EXTEND)
+        self.steps = self._statement("steps", STEPS)
+        self.no_steps = self._statement("no_steps", NO_STEPS)
+        self.own_steps = self._statement("own_steps", OWN_STEPS)
+        self.begin = self._statement("begin", "begin")
+        self.alive = self._statement("alive", ALIVE)
+        self.savepoint = self._statement("savepoint", f"savepoint {SAVEPOINT}")
+        self.undo = self._statement("undo", f"rollback to savepoint {SAVEPOINT}")
+        self.told = self._statement("told", TOLD)
+        self.release = self._statement("release", f"release savepoint {SAVEPOINT}")
+        self.end = self._statement("end", "commit")
+        self.taken = self._statement("taken", TAKEN)
+        self.ended = self._statement("ended", ENDED)
+        self.unheard = self._statement("unheard", UNHEARD)
+        self.suspended = self._statement("suspended", SUSPENDED)
+        self.lock_runs = self._statement("lock_runs", LOCK_RUNS)
+        self.rested = self._statement("rested", RESTED)
+        self.states = self._statement("states", STATES)
+        self.stopped = self._statement("stopped", STOPPED)
+        self.lock_groups = self._statement("lock_groups", LOCK_GROUPS)
+        self.emptied = self._statement("emptied", EMPTIED)
+        self.settled = self._statement("settled", SETTLED)
+        self.claim = self._statement("claim", CLAIM)
+        self.look = self._statement("look", LOOK)
+        self.load = self._statement("load", LOAD)
+
+    def _statement(self, id: str, text: str) -> Statement:
+        return Statement(f"iocflow_{id}", named(text, self._schema), _TYPES)

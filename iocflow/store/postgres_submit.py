@@ -1,0 +1,185 @@
+"""Submitting to PostgreSQL: one round trip, whether or not in a transaction of the caller's.
+
+A batch locks what it shares with others in one order, first groups by their keys, then identities, and never waits for
+a worker that waits for it. A caller's transaction may stay open for long: there a run with a key is put down loose,
+without touching its group, and is brought to it when a worker sees the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.rows import tuple_row
+
+from iocflow.store.contract import AGEING, Accepted, Submission
+from iocflow.store.errors import StoreLostError
+from iocflow.store.postgres_connections import Connection
+from iocflow.store.postgres_pipeline import Call, Pipelines, Row, Statement, call
+from iocflow.store.postgres_sql import NOW, for_driver, named
+
+_TYPES = {
+    "shift": "double precision",
+    "channel": "text",
+    "keys": "text[]",
+    "processors": "text[]",
+    "bodies": "bytea[]",
+    "digests": "text[]",
+    "submitters": "text[]",
+    "numbers": "text[]",
+    "priorities": "bigint[]",
+    "not_befores": "double precision[]",
+    "deadlines": "double precision[]",
+    "start_bys": "double precision[]",
+}
+
+_ATTEMPTS = 20
+
+_GIVEN = f"""clock as materialized (select {NOW} as now),
+ u as materialized (select nextval('{{schema}}.run_id_seq') as id, t.*, clock.now, t.not_before > clock.now as asleep,
+  greatest(clock.now, t.not_before) - t.priority * {AGEING} as due
+  from unnest(:keys::text[], :processors::text[], :bodies::bytea[], :digests::text[], :submitters::text[],
+   :numbers::text[], :priorities::bigint[], :not_befores::double precision[], :deadlines::double precision[],
+   :start_bys::double precision[]) with ordinality
+   t(key, processor, body, digest, submitter, number, priority, not_before, deadline, start_by, place), clock)"""
+
+_NEW = """n as (insert into run(id, grp, key, processor, due, priority, state, wake, body, digest, submitter, number,
+  submitted, not_before, deadline, start_by, expiry, rested)
+  select u.id, {group}, u.key, u.processor, u.due, u.priority, case when u.asleep or {loose} then 1 else 0 end,
+   case when u.asleep and not {loose} then u.not_before end, u.body, u.digest, u.submitter, u.number, u.now,
+   u.not_before, u.deadline, u.start_by, least(u.deadline, u.start_by), case when u.asleep then 0 end
+  from u {groups} order by u.submitter, u.number
+  on conflict (submitter, number) do nothing returning id, key, state, due, submitter, number),
+ alone as (insert into grp(id, due, gate) select id, due, state from n where key is null)"""
+"""A group without a key has the number of its run; its gate is open (0) or empty (1), as the run is ready or asleep."""
+
+_FOUND = """from u left join n on n.submitter = u.submitter and n.number = u.number
+ left join run o on o.submitter = u.submitter and o.number = u.number"""
+
+_MAKE_GROUPS = f"""with {_GIVEN} insert into grp(id, key, due, gate)
+ select nextval('{{schema}}.run_id_seq'), f.key, f.due, 1 from (
+  select u.key, min(u.due) as due from u where u.key is not null and not exists (
+   select 1 from run r where r.submitter = u.submitter and r.number = u.number)
+  group by u.key order by u.key) f
+ on conflict (key) where key is not null do nothing"""
+
+_IN_GROUPS = "left join g on g.key = u.key where u.key is null or g.id is not null"
+
+_SUBMIT = f"""with {_GIVEN},
+ g as materialized (select id, key from grp where key in (select key from u) order by id for key share),
+ {_NEW.format(group="coalesce(g.id, u.id)", loose="false", groups=_IN_GROUPS)}
+ select u.place, n.id, o.id, o.digest,
+  1 / (count(coalesce(n.id, o.id)) over () = count(*) over ())::int {_FOUND}"""
+"""The division fails when one was neither made nor found: its group went away meanwhile, or somebody else made it."""
+
+_SUBMIT_LOOSE = f"""with {_GIVEN},
+ {_NEW.format(group="case when u.key is null then u.id else 0 end", loose="u.key is not null", groups="")}
+ select u.place, n.id, o.id, o.digest, pg_notify(:channel, '') {_FOUND}"""
+
+_OPEN_GROUPS = """update grp set gate = 0, due = f.due from (
+  select r.grp, min(r.due) as due from run r
+   join unnest(:submitters::text[], :numbers::text[]) t(submitter, number)
+    on r.submitter = t.submitter and r.number = t.number
+   where r.state = 0 and r.key is not null group by r.grp) f
+ where grp.id = f.grp and grp.id = any(array(
+  select g.id from grp g where g.key = any(:keys) and g.gate = 1 and g.owner is null
+  order by g.id for no key update))"""
+
+NOTIFY = "select pg_notify(:channel, '') where exists (select 1 from idle)"
+"""A notification makes commits wait for each other; it is sent only when somebody waits for one."""
+
+
+class Submitter:
+    """Adds runs to the tables of one schema."""
+
+    def __init__(self, schema: str, channel: str, pipelines: Pipelines) -> None:
+        """Prepare the texts for `schema`, a quoted name; who waits for work listens on `channel`."""
+        self._channel = channel
+        self._pipelines = pipelines
+        self._loose = for_driver(_SUBMIT_LOOSE, schema)
+
+        def statement(id: str, text: str) -> Statement:
+            return Statement(f"iocflow_{id}", named(text, schema), _TYPES)
+
+        self._make_groups = statement("make_groups", _MAKE_GROUPS)
+        self._submit = statement("submit", _SUBMIT)
+        self._open_groups = statement("open_groups", _OPEN_GROUPS)
+        self._notify = statement("notify", NOTIFY)
+
+    def submit(self, connection: Connection, runs: Sequence[Submission], shift: float) -> list[Accepted]:
+        """Add runs in one transaction."""
+        distinct = _distinct(runs)
+        values = _values(distinct, shift, self._channel)
+        keyed = any(run.group is not None for run in distinct)
+        statements = [self._make_groups, self._submit, self._open_groups] if keyed else [self._submit]
+        calls = [call(statement, values) for statement in (*statements, self._notify)]
+        return _accepted(runs, distinct, self._made(connection, calls)[1 if keyed else 0])
+
+    def _made(self, connection: Connection, calls: Sequence[Call]) -> list[list[Row]]:
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._pipelines.run(connection, calls)
+            except errors.DivisionByZero:
+                continue
+        raise StoreLostError("others make and end the same groups faster than runs can be added to them")
+
+    def submit_within(
+        self, connection: psycopg.Connection[Any], runs: Sequence[Submission], shift: float
+    ) -> list[Accepted]:
+        """Add runs in the open transaction of a caller."""
+        distinct = _distinct(runs)
+        values = _values(distinct, shift, self._channel)
+        for _ in range(_ATTEMPTS):
+            with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+                rows = cursor.execute(self._loose, values, binary=True).fetchall()
+            if all(new is not None or old is not None for _, new, old, *_ in rows):
+                return _accepted(runs, distinct, rows)
+        raise StoreLostError("the caller's transaction does not see a run that another one has just made")
+
+
+def _distinct(runs: Sequence[Submission]) -> list[Submission]:
+    """Return the first of each identity."""
+    distinct: dict[tuple[str, str], Submission] = {}
+    for run in runs:
+        distinct.setdefault((run.submitter, run.number), run)
+    return list(distinct.values())
+
+
+def _values(runs: Sequence[Submission], shift: float, channel: str) -> dict[str, Any]:
+    """Return the parameters of the texts."""
+    return {
+        "shift": shift,
+        "channel": channel,
+        "keys": [run.group for run in runs],
+        "processors": [run.processor for run in runs],
+        "bodies": [run.body for run in runs],
+        "digests": [run.digest for run in runs],
+        "submitters": [run.submitter for run in runs],
+        "numbers": [run.number for run in runs],
+        "priorities": [run.priority for run in runs],
+        "not_befores": [run.not_before for run in runs],
+        "deadlines": [run.deadline for run in runs],
+        "start_bys": [run.start_by for run in runs],
+    }
+
+
+def _accepted(runs: Sequence[Submission], distinct: Sequence[Submission], rows: Sequence[Row]) -> list[Accepted]:
+    """Return the answers, in the order of the submissions."""
+    new: dict[tuple[str, str], int] = {}
+    there: dict[tuple[str, str], tuple[int, str]] = {}
+    for place, made, found, digest, *_ in rows:
+        run = distinct[place - 1]
+        identity = (run.submitter, run.number)
+        there[identity] = (found, digest) if made is None else (made, run.digest)
+        if made is not None:
+            new[identity] = made
+    accepted = []
+    for run in runs:
+        id, digest = there[run.submitter, run.number]
+        if new.pop((run.submitter, run.number), None) is not None:
+            accepted.append(Accepted(id, "new"))
+        else:
+            accepted.append(Accepted(id, "known" if digest == run.digest else "conflict"))
+    return accepted
