@@ -344,7 +344,7 @@ class Store(Protocol):
         """End a worker that has nothing in hand; what it still holds is given back, not counted as a crash."""
 
     def sweep(self, *, deliveries: int) -> Swept:
-        """Take over from the dead, wake what is due, time out what is late; after `deliveries` deaths a run is poison."""
+        """Take over from the dead, wake what is due, time out what is late; at `deliveries` deaths a run is poison."""
 
     def listen(self, timeout: float) -> None:
         """Return when there may be something to claim, or after `timeout` seconds."""

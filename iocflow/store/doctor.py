@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iocflow.store.contract import Violation
-from iocflow.store.schema import HEAD
+from iocflow.store.schema import NEXT
 from iocflow.store.tables import Tables
 
 AT_MOST = 100
@@ -35,13 +35,13 @@ CHECKS: dict[str, tuple[str, ...]] = {
     ),
     "a free group says what its runs are": (
         f"""select 'group ' || g.id || ' is open, and has no ready run' from grp g
- where g.owner is null and g.gate = 0 and {HEAD} is null""",
+ where g.owner is null and g.gate = 0 and {NEXT} is null""",
         f"""select 'group ' || g.id || ' is taken for empty, and has a ready run' from grp g
- where g.owner is null and g.gate = 1 and {HEAD} is not null""",
+ where g.owner is null and g.gate = 1 and {NEXT} is not null""",
         """select 'group ' || g.id || ' is kept by no sleeping run' from grp g where g.gate = 2
  and not exists (select 1 from run r where r.id = g.keeper and r.grp = g.id and r.state = 1)""",
         f"""select 'group ' || g.id || ' does not wait for as long as its next run' from grp g
- join run r on r.id = {HEAD} where g.owner is null and g.gate = 0 and g.due <> r.due""",
+ join run r on r.id = {NEXT} where g.owner is null and g.gate = 0 and g.due <> r.due""",
         """select 'group ' || g.id || ' has gate ' || g.gate from grp g where g.gate not in (0, 1, 2, 3, 4)""",
     ),
     "a suspended run quarantines its group": (

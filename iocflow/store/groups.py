@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iocflow.store.schema import HEAD, IN_PROGRESS, QUARANTINED, READY, SUSPENDED
+from iocflow.store.schema import IN_PROGRESS, NEXT, QUARANTINED, SUSPENDED, WOKE
 from iocflow.store.tables import Held, Tables
 
 EMPTIED = """delete from grp where id in [groups] and (owner is null or owner = :worker)
@@ -19,7 +19,7 @@ SETTLED = f"""update grp set owner = null, keeper = f.keeper, gate = f.gate,
   when :suspect = 1 and (f.gate <> 0 or f.keeper is null) then 0 else grp.suspect end
  from (select h.id, h.head, case when h.stays <> 0 then h.stays when h.head is null then 1 else 0 end as gate,
   case when h.stays <> 0 then h.keeper else h.progress end as keeper
-  from (select g.id, g.keeper, {HEAD} as head, {IN_PROGRESS} as progress,
+  from (select g.id, g.keeper, {NEXT} as head, {IN_PROGRESS} as progress,
    case when g.gate = 2 and exists (select 1 from run k where k.id = g.keeper and k.state = 1) then 2
     when g.gate = 3 and exists (select 1 from run k where k.id = g.keeper and k.state = 3) then 3 else 0 end as stays
    from grp g where g.id in [groups] and (g.owner is null or g.owner = :worker)) h) f
@@ -56,14 +56,9 @@ def journal(  # noqa: PLR0913 - the columns of an event
     tables.write(JOURNAL, run=run, now=tables.now, kind=kind, **values)
 
 
-def in_hand(held: Held) -> bool:
-    """Return whether a worker may have the run in hand: it holds the group, and its claim went so far."""
-    return held.owner is not None and held.state == READY and held.id <= held.upto
-
-
-def may_have_begun(held: Held) -> bool:
-    """Return whether the run was begun, or may be in its first step now."""
-    return held.n > 0 or (in_hand(held) and held.head == held.id)
+def ready(tables: Tables, runs: list[int]) -> None:
+    """Make sleeping runs ready; their groups' settlement is the caller's."""
+    tables.write(f"update run set state = 0, wake = null, waits = 0, woke = {WOKE} where id in [runs]", runs=runs)
 
 
 def close(tables: Tables, held: Held, closed: str, outcome: str, reason: str) -> None:
@@ -78,7 +73,7 @@ def close(tables: Tables, held: Held, closed: str, outcome: str, reason: str) ->
         run=held.id,
     )
     tables.write("update signal set fate = 'run_ended' where run = :run and fate is null", run=held.id)
-    if in_hand(held):
+    if held.in_hand:
         revoke(tables, held, only=held.id)
     else:
         settle(tables, [held.group])
@@ -88,13 +83,14 @@ def ask(tables: Tables, held: Held, what: str, reason: str) -> None:
     """Ask a run that was begun to end: it is taken from its worker, and ready to go on; a suspended one stays so."""
     tables.write(
         "update run set ask = :what, asked = :n, reason = case when state = 3 then reason else :reason end,"
-        " state = case when state = 3 then 3 else 0 end, wake = null, waits = 0, expiry = null where id = :run",
+        f" state = case when state = 3 then 3 else 0 end, woke = case when state = 1 then {WOKE} else woke end,"
+        " wake = null, waits = 0, expiry = null where id = :run",
         what=what,
         n=held.n,
         reason=reason,
         run=held.id,
     )
-    if in_hand(held):
+    if held.in_hand:
         revoke(tables, held)
     elif held.state != SUSPENDED:
         settle(tables, [held.group])
@@ -112,7 +108,8 @@ def revoke(tables: Tables, held: Held, *, only: int | None = None) -> None:
         return
     tables.write(
         "insert into revoked(worker, run, grp) select :worker, r.id, r.grp from run r"
-        " where r.grp = :grp and r.state = 0 and r.id <= :upto on conflict do nothing",
+        " where r.grp = :grp and r.state = 0 and r.id <= :upto"
+        " and (r.woke is null or r.woke < (select g.turn from grp g where g.id = :grp)) on conflict do nothing",
         worker=held.owner,
         grp=held.group,
         upto=held.upto,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from iocflow.store.groups import ask, close, journal, may_have_begun, settle
+from iocflow.store.groups import ask, close, journal, ready, settle
 from iocflow.store.places import CONTEXT, START, floor, live
 from iocflow.store.schema import ASLEEP, CLOSED, SUSPENDED
 from iocflow.store.tables import Held, Tables
 
 RETRIED = """update run set state = 0, closed = null, outcome = '', reason = '', error = null, ended = null,
- deliveries = 0, grp = :grp, ask = :ask, asked = :n, deadline = :deadline, expiry = :expiry,
+ deliveries = 0, grp = :grp, woke = (select g.turn from grp g where g.id = :grp and g.owner is not null), ask = :ask,
+ asked = :n, deadline = :deadline, expiry = :expiry,
  rested = case when state = 2 then :n else rested end where id = :run"""
 """A run that failed is not in progress any more: another one of its group may be."""
 
@@ -29,7 +30,7 @@ def signal(tables: Tables, run: int, name: str, data: bytes) -> bool:
     )
     journal(tables, run, "signal", name=name, outcome=fate or "")
     if held.state == ASLEEP and held.waits:
-        tables.write("update run set state = 0, wake = null, waits = 0 where id = :run", run=run)
+        ready(tables, [run])
         settle(tables, [held.group])
     return fate is None
 
@@ -42,7 +43,7 @@ def cancel(tables: Tables, run: int, who: str, why: str) -> bool:
     if held.state != SUSPENDED and held.ask in ("cancel", "timeout"):
         return True
     journal(tables, run, "cancel", who=who, why=why, worker=held.owner)
-    if held.state == SUSPENDED or not may_have_begun(held):
+    if held.state == SUSPENDED or not held.may_have_begun:
         close(tables, held, "cancelled", "cancelled", why)
     else:
         ask(tables, held, "cancel", why)

@@ -9,6 +9,7 @@ from iocflow.store import rows
 from iocflow.store.contract import Entry, RunStatus, State
 from iocflow.store.errors import StoreError
 from iocflow.store.places import CONTEXT
+from iocflow.store.schema import HEAD
 from iocflow.store.tables import Tables
 
 READY = "r.state = 0"
@@ -28,8 +29,7 @@ STORED: dict[State, tuple[str, ...]] = {
 }
 """Where the runs of a state are found, in the terms of an index."""
 
-RUNNING = """select count(*) from grp g where g.owner is not null
- and exists (select 1 from run r where r.grp = g.id and r.state = 0)"""
+RUNNING = f"select count(*) from grp g where g.owner is not null and {HEAD} is not null"
 
 
 def plan_of(tables: Tables, id: int) -> tuple[str, str]:

@@ -21,9 +21,17 @@ IN_PROGRESS = """(select p.id from run p where p.grp = g.id and p.state = 0 and 
 """The ready run of group `g` that was left in the middle: it has rows since it last let the group go. There is one at
 most, among those that the last claim took (`upto`), so that a long backlog costs nothing."""
 
-HEAD = f"""coalesce({IN_PROGRESS}, (select k.id from run k where k.id = g.keeper and k.state = 0),
+NEXT = f"""coalesce({IN_PROGRESS}, (select k.id from run k where k.id = g.keeper and k.state = 0),
  (select min(f.id) from run f where f.grp = g.id and f.state = 0))"""
-"""The ready run of group `g` that goes next: the one in progress, the keeper, or the first by number."""
+"""The ready run of group `g` that goes first in its next claim: the one in progress, the keeper, or the first."""
+
+HEAD = f"""coalesce({IN_PROGRESS}, (select k.id from run k where k.id = g.keeper and k.state = 0),
+ (select min(f.id) from run f where f.grp = g.id and f.state = 0 and f.id <= g.upto
+  and (f.woke is null or f.woke < g.turn)))"""
+"""The run of group `g`, which is held, that goes now, or goes first of those that its worker has in hand."""
+
+WOKE = "(select g.turn from grp g where g.id = run.grp and g.owner is not null)"
+"""What `run.woke` is set to whenever a run becomes ready: the worker that holds the group now has it not in hand."""
 
 TABLES = (
     """create table meta(version bigint not null)""",
@@ -34,19 +42,20 @@ TABLES = (
     # A row exists while the group has open runs. Its number is that of a run, or of the same sequence.
     """create table grp(
  id {key}, key text, due double precision not null, gate smallint not null default 0, keeper bigint,
- suspect smallint not null default 0, owner bigint, upto bigint not null default 0)""",
+ suspect smallint not null default 0, owner bigint, upto bigint not null default 0, turn bigint not null default 0)""",
     """create unique index grp_key on grp(key) where key is not null""",
     """create index grp_free on grp(due, id) where owner is null and gate = 0""",
     """create index grp_held on grp(owner) where owner is not null""",
     """create table group_state(key text primary key, state {data} not null, touched double precision not null)""",
-    # `rested` is the last row's number when the run last let its group go, `asked` that when `ask` was asked: an ask
-    # counts until there is a further row. `expiry` is when the store has to look at the run's time limits next.
+    # `rested` is the last row's number when the run last let its group go, `woke` the group's turn (claims so far) when
+    # the run became ready under a worker's hands, `asked` the last row's number when `ask` was asked: an ask counts
+    # until there is a further row. `expiry` is when the store has to look at the run's time limits next.
     """create table run(
  id {id}, grp bigint not null, key text, processor text not null, due double precision not null,
  priority smallint not null default 0, state smallint not null default 0, wake double precision,
- waits smallint not null default 0, rested bigint, body {data}, digest text not null, submitter text not null,
- number text not null, submitted double precision not null, not_before double precision, deadline double precision,
- start_by double precision, expiry double precision, deliveries bigint not null default 0, ask text, asked bigint,
+ waits smallint not null default 0, rested bigint, woke bigint, body {data}, digest text not null,
+ submitter text not null, number text not null, submitted double precision not null, not_before double precision,
+ deadline double precision, start_by double precision, expiry double precision, deliveries bigint not null default 0, ask text, asked bigint,
  reason text not null default '', closed text, outcome text not null default '', error text, ended double precision,
  purged double precision)""",
     """create unique index run_identity on run(submitter, number)""",

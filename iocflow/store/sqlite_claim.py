@@ -42,7 +42,7 @@ FREE = f"""select json_group_array(json_array(g.id, g.key, g.suspect,
  from (select id, key, suspect, keeper from grp where owner is null and gate = 0
   and id not in (select grp from revoked where worker = :worker) order by due, id limit :limit) g"""
 
-OWN = """update grp set owner = ?1, upto = c.upto
+OWN = """update grp set owner = ?1, upto = c.upto, turn = turn + 1
  from (select json_extract(value, '$[0]') as id, json_extract(value, '$[1]') as upto from json_each(?2)) c
  where grp.id = c.id"""
 

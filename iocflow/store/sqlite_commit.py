@@ -15,7 +15,7 @@ from iocflow.store import upkeep
 from iocflow.store.contract import Batch, Claimed, Ending, Receipt, Rest
 from iocflow.store.errors import FencedError
 from iocflow.store.groups import CLEAR_SUSPECT, journal, settle
-from iocflow.store.schema import KEPT, QUARANTINED
+from iocflow.store.schema import KEPT, QUARANTINED, WOKE
 from iocflow.store.sqlite_claim import claim
 from iocflow.store.sqlite_insert import insert
 from iocflow.store.sqlite_tables import SqliteTables
@@ -48,7 +48,8 @@ RESTED = """update run set wake = r.until, waits = r.waits, state = case when r.
   json_extract(value, '$[2]') as waits, json_extract(value, '$[3]') as keep, json_extract(value, '$[4]') as seen
   from json_each(?)) r where run.id = r.run"""
 
-AWAKE = "update run set wake = null, waits = 0 where state = 0 and id in (select value from json_each(?))"
+AWAKE = f"""update run set wake = null, waits = 0, woke = {WOKE}
+ where state = 0 and id in (select value from json_each(?))"""
 
 STOPPED = """update grp set gate = g.gate, keeper = g.run
  from (select json_extract(value, '$[0]') as id, json_extract(value, '$[1]') as run, json_extract(value, '$[2]') as gate

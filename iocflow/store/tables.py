@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from iocflow.store.schema import HEAD
+from iocflow.store.schema import HEAD, READY
 
 HELD = f"""select r.id, r.grp, r.key, r.state, r.closed, r.due, r.deadline, r.start_by, r.ask, r.asked, r.waits,
  case when r.purged is null then 0 else 1 end, coalesce((select max(s.n) from step s where s.run = r.id), 0),
- g.owner, coalesce(g.upto, 0), {HEAD}
+ g.owner, coalesce(g.upto, 0), case when r.woke is null or r.woke < g.turn then 1 else 0 end, {HEAD}
  from run r left join grp g on g.id = r.grp and r.state <> 2 where r.id = :run"""
 """A run and its group, in the order of the fields of `Held`."""
 
@@ -27,7 +27,8 @@ class Held(NamedTuple):
         n: The number of its last row; 0 when it was not begun.
         owner: The worker that holds the group; None for a closed run.
         upto: The last run that the group's last claim took.
-        head: The run that goes next in the group, or goes now.
+        taken: Whether it was ready by then.
+        head: The run of the group that its worker works on now, or first of those in hand.
     """
 
     id: int
@@ -45,7 +46,18 @@ class Held(NamedTuple):
     n: int
     owner: int | None
     upto: int
+    taken: int
     head: int | None
+
+    @property
+    def in_hand(self) -> bool:
+        """Whether a worker may have it in hand."""
+        return self.owner is not None and self.state == READY and self.id <= self.upto and self.taken == 1
+
+    @property
+    def may_have_begun(self) -> bool:
+        """Whether it was begun, or may be in its first step now."""
+        return self.n > 0 or (self.in_hand and self.head == self.id)
 
 
 class Tables(Protocol):

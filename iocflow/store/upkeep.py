@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iocflow.store.contract import Swept
-from iocflow.store.groups import SET_SUSPECT, ask, close, in_hand, journal, may_have_begun, settle, suspend
+from iocflow.store.groups import SET_SUSPECT, ask, close, journal, ready, settle, suspend
 from iocflow.store.schema import CLOSED, HEAD, SUSPENDED
 from iocflow.store.tables import Held, Tables
 
@@ -24,9 +24,7 @@ def wake(tables: Tables) -> int:
         "select id, grp from run where wake <= :now order by wake limit :limit {skip}", now=tables.now, limit=AT_ONCE
     )
     if due:
-        tables.write(
-            "update run set state = 0, wake = null, waits = 0 where id in [runs]", runs=[run for run, _ in due]
-        )
+        ready(tables, [run for run, _ in due])
         settle(tables, sorted({group for _, group in due}))
     return len(due)
 
@@ -44,7 +42,7 @@ def _expire(tables: Tables, held: Held) -> bool:
     if held.state == CLOSED or held.ask in ("cancel", "timeout"):
         return False
     if held.deadline is not None and held.deadline <= tables.now:
-        if held.state != SUSPENDED and not may_have_begun(held):
+        if held.state != SUSPENDED and not held.may_have_begun:
             close(tables, held, "failed", "timeout", DEADLINE)
         else:
             journal(tables, held.id, "timeout", why=DEADLINE, worker=held.owner)
@@ -52,7 +50,7 @@ def _expire(tables: Tables, held: Held) -> bool:
         return True
     if held.start_by is None or held.start_by > tables.now:
         return False
-    if held.n == 0 and held.state != SUSPENDED and not in_hand(held):
+    if held.n == 0 and held.state != SUSPENDED and not held.in_hand:
         close(tables, held, "failed", "expired", NOT_STARTED)
         return True
     again = tables.now + LOOK_AGAIN if held.n == 0 and held.state != SUSPENDED else held.deadline
