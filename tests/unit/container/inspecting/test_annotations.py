@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, NewType, Optional, Protocol, TypeVar, Union
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NewType,
+    Optional,
+    Protocol,
+    TypeVar,
+    Union,
+    get_type_hints,
+)
 
 import pytest
 
@@ -23,6 +37,7 @@ from iocflow.container.inspecting.contexts import activity_context, results
 from iocflow.container.inspecting.parameters import Signatures
 from iocflow.context import ProcessContext
 from tests.unit.container import parts
+from tests.unit.container.parts import Clock
 
 if TYPE_CHECKING:
     from nowhere import Missing  # type: ignore[import-not-found]
@@ -156,6 +171,19 @@ def test_annotations_that_cannot_be_resolved() -> None:
 
     assert resolved(Part) == {"known": int}
     assert resolved(function) == {"known": int, "return": str}
+
+
+def test_annotations_that_are_bare_names() -> None:
+    """Names of classes, written as text or not, are looked up as `typing` does: in the module, then in Python's own."""
+
+    def texts(clock: Clock, number: int, any: Any) -> None: ...
+    def mixed(clock: Clock, number: int | None) -> list[Clock]: ...  # type: ignore[empty-body]
+    def objects() -> None: ...
+
+    objects.__annotations__ = {"clock": parts.Clock, "number": int, "any": Any, "return": None}
+    assert resolved(texts) == resolved(objects) == get_type_hints(texts) == get_type_hints(objects)
+    assert resolved(functools.wraps(texts)(lambda *_: None)) == resolved(texts)
+    assert resolved(mixed) == get_type_hints(mixed)
 
 
 class Generic1(Activity[C], Generic[C]):
