@@ -12,10 +12,11 @@ from iocflow.activity import Activity, BoundActivity, FunctionActivity, Result, 
 
 _PUBLIC = {
     "async_runner": "AsyncRunner",
-    "container": "App load",
+    "container": "App client load",
     "context": "ProcessContext StepInfo",
     "error_handling": "CONTINUE FAIL PASS STOP Decision ErrorHandler GoTo LoggingErrorHandler OnError"
     " RaisingErrorHandler Retry RetryingErrorHandler",
+    "durable.job": "Durable",
     "errors": "IocflowError JoinConflictError RecordedError SeedError StepLimitError"
     " UnknownActivityError UnsetError UnsupportedActivityError",
     "exclusive_choice": "ExclusiveChoiceProcessor",
@@ -35,10 +36,9 @@ __all__ = ["Activity", "BoundActivity", "FunctionActivity", "Result", "StepLike"
 
 def __getattr__(name: str) -> Any:
     """Load the module of a public name, and keep the name here."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'iocflow' has no attribute {name!r}", name=name)
-    value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
-    return value
+    if name in _HOME:
+        return globals().setdefault(name, getattr(importlib.import_module(_HOME[name]), name))
+    raise AttributeError(f"module 'iocflow' has no attribute {name!r}", name=name)
 
 
 def __dir__() -> list[str]:

@@ -8,9 +8,11 @@ from iocflow.activity import StepLike as StepLike
 from iocflow.activity import activity as activity
 from iocflow.async_runner import AsyncRunner as AsyncRunner
 from iocflow.container import App as App
+from iocflow.container import client as client
 from iocflow.container import load as load
 from iocflow.context import ProcessContext as ProcessContext
 from iocflow.context import StepInfo as StepInfo
+from iocflow.durable.job import Durable as Durable
 from iocflow.error_handling import CONTINUE as CONTINUE
 from iocflow.error_handling import FAIL as FAIL
 from iocflow.error_handling import PASS as PASS

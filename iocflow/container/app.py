@@ -7,17 +7,24 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
-from typing import Any, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, overload
 
 from iocflow.async_runner import AsyncRunner
+from iocflow.container.durable_app import DurableApp
 from iocflow.container.failures import ClosedError, CloseError, UnknownIdError, WrongTypeError
 from iocflow.container.inspecting.annotations import Candidate, fits, shown_one
 from iocflow.container.secrets import OwnLoggers, Secrets
+from iocflow.container.stored import Stored
 from iocflow.context import ProcessContext
+from iocflow.durable.section import StoreSettings
 from iocflow.errors import DuplicateNameError
 from iocflow.hooks import Interceptor, RunObserver
 from iocflow.processor import Processor
 from iocflow.wiring import Mistake, Wired, did_you_mean
+
+if TYPE_CHECKING:  # they are loaded when they are needed
+    from iocflow.durable.job import Durable
+    from iocflow.store.contract import Store
 
 __all__ = ["App", "Objects", "Origin"]
 
@@ -58,7 +65,7 @@ class Objects(Protocol):
         """Close what was built."""
 
 
-class App:
+class App(DurableApp):
     """An application, built from a container file by `load`, or here from processors that were built in Python.
 
     Use it as a context manager: leaving closes what was built, last built first.
@@ -77,26 +84,58 @@ class App:
         observers: Iterable[RunObserver] = (),
         interceptors: Iterable[Interceptor] = (),
         launchers: Iterable[object] = (),
+        store: str | Store | None = None,
+        durable: Mapping[str, Durable] | None = None,
+        worker: Mapping[str, Any] | None = None,
     ) -> None:
         """Take processors, and what `observers:`, `interceptors:` and `launchers:` say in a file.
 
+        Args:
+            processors: The processors.
+            observers: Get the events of all runs.
+            interceptors: Wrap every attempt of every activity.
+            launchers: Start runs in a daemon.
+            store: Where durable runs are kept: a URL, as `sqlite:///var/app.db`, or an open store, which is not closed.
+            durable: How the runs of each durable processor are, by its name; with a store and without this, all are.
+            worker: `threads`, `lease` and the like, in seconds, as `iocflow.durable.worker.WorkerSettings` has them.
+
         Raises:
             DuplicateNameError: Two processors have the same name.
+            UnknownIdError: `durable` names no processor.
+            ContextTypeError: The context of a durable processor cannot be stored.
         """
         built = _Built(processors)
         observed, intercepted, started = tuple(observers), tuple(interceptors), tuple(launchers)
         for processor in processors:
             processor.hooked(observed, intercepted, built.runner)
-        self._set(built, Origin(), {"launchers": lambda _: started})
+        sections: dict[str, Callable[[Wired], object]] = {"launchers": lambda _: started, "worker": lambda _: worker}
+        if isinstance(store, str):
+            sections["store"] = lambda _: StoreSettings(store)
+        options: Mapping[str, Any] = {id: {} for id in (built.ids if store else ())} if durable is None else durable
+        self._set(built, Origin(), sections, options, None if isinstance(store, str) else store)
+        self._stored.jobs()
 
     @classmethod
-    def wired(cls, objects: Objects, origin: Origin, sections: Mapping[str, Callable[[Wired], object]]) -> Self:
-        """Return the application of a container file, for `load`."""
+    def wired(
+        cls,
+        objects: Objects,
+        origin: Origin,
+        sections: Mapping[str, Callable[[Wired], object]],
+        durable: Mapping[str, Mapping[str, str]],
+    ) -> Self:
+        """Return the application of a container file, for `load`; `durable` has the options of durable processors."""
         app = cls.__new__(cls)
-        app._set(objects, origin, sections)
+        app._set(objects, origin, sections, durable)
         return app
 
-    def _set(self, objects: Objects, origin: Origin, sections: Mapping[str, Callable[[Wired], object]]) -> None:
+    def _set(
+        self,
+        objects: Objects,
+        origin: Origin,
+        sections: Mapping[str, Callable[[Wired], object]],
+        durable: Mapping[str, Any],
+        store: Store | None = None,
+    ) -> None:
         self.path = origin.path
         self.warnings = origin.warnings
         self.secrets = origin.secrets
@@ -107,6 +146,8 @@ class App:
         self._sections: dict[str, object] = {}
         self._closed = False
         self._lock = threading.RLock()
+        self._stored = Stored(self, durable, store)
+        self._stored.entrust()
 
     # Look-ups.
 
@@ -184,7 +225,8 @@ class App:
             with self._lock:
                 former, self._sections = self._sections, {}
             try:
-                yield
+                with self._stored.overridden():
+                    yield
             finally:
                 with self._lock:
                     self._sections = former
@@ -200,6 +242,7 @@ class App:
             try:
                 self._objects.close()
             finally:
+                self._stored.close()
                 self._loggers.take_off()
 
     def __enter__(self) -> Self:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from iocflow.errors import IocflowError
 from iocflow.wiring import ConfigurationError, Place
 
-__all__ = ["BuildError", "CloseError", "ClosedError", "UnfitError", "UnknownIdError", "WrongTypeError"]
+__all__ = [
+    "BuildError",
+    "CloseError",
+    "ClosedError",
+    "NotDurableError",
+    "UnfitError",
+    "UnknownIdError",
+    "WrongTypeError",
+]
 
 
 class BuildError(ConfigurationError):
@@ -46,3 +54,7 @@ class WrongTypeError(IocflowError, TypeError):
 
 class ClosedError(IocflowError):
     """The application is closed; its beans are gone."""
+
+
+class NotDurableError(IocflowError):
+    """The application has no store, so that none of its runs are durable."""

@@ -17,7 +17,7 @@ from iocflow.container.rendering import in_order, render
 from iocflow.container.secrets import OwnLoggers, Secrets
 from iocflow.wiring import ConfigurationError, Mistake, Place
 
-__all__ = ["Blueprint", "Checked", "blueprint", "check", "load"]
+__all__ = ["Blueprint", "Checked", "blueprint", "check", "load", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,9 @@ class Blueprint:
     def _app(self, objects: Objects, loggers: OwnLoggers) -> App:
         document = self.examined.bench.document
         origin = Origin(document.path, self.warnings, document.secrets, loggers)
-        return App.wired(objects, origin, self.examined.builders)
+        described = self.examined.bench.described
+        durable = {id: process.durable for id, process in described.items() if process.durable is not None}
+        return App.wired(objects, origin, self.examined.builders, durable)
 
     def _refusal(self, place: Place, text: str) -> BuildError:
         document = self.examined.bench.document
@@ -155,10 +157,9 @@ def blueprint(
     """
     document = read_document(path, profiles=profiles, values=values, allow=allow, secrets=secrets)
     examined = examine(document, override or {})
-    mistakes = _mistakes(document)
     if document.findings.failed:
-        raise ConfigurationError(mistakes, _rendered(document, mistakes))
-    return Blueprint(examined, mistakes)
+        raise refused(document)
+    return Blueprint(examined, _mistakes(document))
 
 
 def check(
@@ -173,6 +174,12 @@ def check(
     document = read_document(path, profiles=profiles, values=values, allow=allow)
     summary = summary_of(examine(document, override or {}).bench)
     return Checked(document.path, _mistakes(document), summary, document)
+
+
+def refused(document: Document) -> ConfigurationError:
+    """Return the error that tells all mistakes of a document."""
+    mistakes = _mistakes(document)
+    return ConfigurationError(mistakes, _rendered(document, mistakes))
 
 
 def _mistakes(document: Document) -> tuple[Mistake, ...]:

@@ -5,6 +5,6 @@ what it meets, as `description` has it, and the order of building. Mistakes are 
 nothing is constructed.
 """
 
-from iocflow.container.checking.examine import Examined, examine
+from iocflow.container.checking.examine import Examined, examine, examine_durables, examine_store
 
-__all__ = ["Examined", "examine"]
+__all__ = ["Examined", "examine", "examine_durables", "examine_store"]

@@ -8,7 +8,7 @@ from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Block, Inner, Process, Reference, Step
 from iocflow.container.checking.graph import all_steps, children
 from iocflow.container.checking.step_options import chosen_at
-from iocflow.container.extras import MissingExtraError, durable
+from iocflow.container.extras import MissingExtraError, extra
 from iocflow.container.inspecting.annotations import UNKNOWN, shown
 from iocflow.container.inspecting.paths import path_fault, without_prefix
 from iocflow.container.nodes import described
@@ -91,7 +91,7 @@ def _check_contexts(processes: Iterable[Process], checks: Checks) -> None:
             continue
         place = process.context_place or process.place
         try:
-            durable("contexts").ContextCodec(process.context)
+            extra("durable.contexts").ContextCodec(process.context)
         except MissingExtraError as error:
             what, _, remedy = str(error).partition("; ")
             checks.error(process.durable_place or process.place, what, remedy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from iocflow.container.checking.description import Process
 from iocflow.container.checking.durables import check_durables
 from iocflow.container.checking.graph import Graph
 from iocflow.container.checking.sections import Workbench
@@ -12,9 +13,10 @@ from iocflow.container.checking.unchosen import check_unchosen
 from iocflow.container.checking.warnings import warn_about_state, warn_about_time
 from iocflow.container.extensions import ExtensionError
 from iocflow.container.reading import Document
+from iocflow.durable.section import StoreReader
 from iocflow.wiring import Place, SectionReader, Table, Wired, did_you_mean
 
-__all__ = ["Examined", "examine"]
+__all__ = ["Examined", "examine", "examine_durables", "examine_store"]
 
 _FIRST = ("beans", "processors", "observers", "interceptors")
 
@@ -52,6 +54,23 @@ def examine(document: Document, overrides: Mapping[str, object]) -> Examined:
     if not document.findings.failed:  # a mistake can make what is used look unused
         graph.check_unused(bench.bean_section.used_templates)
     return Examined(bench, graph, builders)
+
+
+def examine_durables(document: Document) -> Mapping[str, Process]:
+    """Check how processors are durable, and nothing else of them; return those that are, by id."""
+    bench = Workbench(document, {})
+    beans, processors = document.sections.get("beans"), document.sections.get("processors")
+    if isinstance(beans, Table):
+        bench.bean_section.declare(beans)
+    if isinstance(processors, Table):
+        bench.processor_section.describe_durables(processors)
+    check_durables(bench)
+    return {id: process for id, process in bench.described.items() if process.durable is not None}
+
+
+def examine_store(document: Document) -> str:
+    """Check the section `store`, which the document has; return its URL."""
+    return StoreReader().url(document.sections["store"], Workbench(document, {}))
 
 
 def _readers(document: Document) -> Iterable[tuple[str, SectionReader]]:

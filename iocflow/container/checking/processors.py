@@ -60,6 +60,14 @@ class Processors:
             self._complete(process, table, default)
             self._checks.described[id] = process
 
+    def describe_durables(self, section: Table) -> None:
+        """Read of every processor how it is durable, and not what it runs: what a client needs."""
+        for id, place, table in definitions(section, "processor", self._checks):
+            process = Process(id, place, "sequence")
+            process.context = self._context(process, table)
+            read_durable(process, table, self._checks)
+            self._checks.described[id] = process
+
     def _default(self) -> tuple[Rule, ...]:
         """Return the rules of `defaults`, for processors that have none."""
         defaults = self._checks.document.defaults

@@ -7,27 +7,29 @@ from collections.abc import Callable
 
 from iocflow.container import Checked
 
+BODY = """
+    defaults: {on-error: alert}
+    beans:
+      alert: {class: .Alert}
+      note: {class: .Note, on-error: {for: [OSError, .LostError], retry: {attempts: 5}}}
+    processors:
+      p:
+        context: .Order
+        sequence:
+          - note
+          - parallel-split: {a: {do: note, on-error: [.Alert, {then: stop}]}, b: [note, .ReadLines]}
+        finally: [.Note]
+      q: {context: .Order, exclusive-choice: {note: .Decide, .Decide: end}, on-error: {then: {goto: note}}}
+      r: {context: .stored.Buying, sequence: [.stored.pay], durable: {number: po}, on-error: []}
+    store: sqlite:///runs.db
+    launchers:
+      often: {processor: p, every: "${often:60s}"}
+"""
+
 
 def test_summary(checked: Callable[..., Checked]) -> None:
     """The summary is plain data: processors with steps, handlers and context, the number of beans, launchers."""
-    found = checked("""
-        defaults: {on-error: alert}
-        beans:
-          alert: {class: .Alert}
-          note: {class: .Note, on-error: {for: [OSError, .LostError], retry: {attempts: 5}}}
-        processors:
-          p:
-            context: .Order
-            sequence:
-              - note
-              - parallel-split: {a: {do: note, on-error: [.Alert, {then: stop}]}, b: [note, .ReadLines]}
-            finally: [.Note]
-          q: {context: .Order, exclusive-choice: {note: .Decide, .Decide: end}, on-error: {then: {goto: note}}}
-          r: {context: .stored.Buying, sequence: [.stored.pay], durable: {number: po}, on-error: []}
-        store: sqlite:///runs.db
-        launchers:
-          often: {processor: p, every: "${often:60s}"}
-    """)
+    found = checked(BODY)
     assert found.mistakes == ()
     assert not found.failed
     assert json.loads(json.dumps(found.summary)) == {

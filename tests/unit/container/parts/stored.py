@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from iocflow.activity import Activity
 from iocflow.context import ProcessContext
+from tests.unit.container.parts import BUILT
 
 
 @dataclass
@@ -54,3 +56,24 @@ def pay(context: Buying) -> None:
 
 async def reserve(context: Buying) -> None:
     """Reserves."""
+
+
+class Bank:
+    """Takes money, and tells from whom."""
+
+    def __init__(self) -> None:
+        BUILT.append("Bank()")
+        self.paid: list[str] = []
+
+
+class Charge(Activity[Buying]):
+    """Charges a customer."""
+
+    def __init__(self, bank: Bank) -> None:
+        self.bank = bank
+
+    def execute(self, context: Buying) -> None:
+        if context.seed_data.customer.name == "Poor":
+            raise ValueError("no money")
+        self.bank.paid.append(context.seed_data.po)
+        context.total = len(self.bank.paid)
