@@ -13,7 +13,8 @@ _MADE = """insert into grp(id, key, due, gate) select nextval('{schema}.run_id_s
  on conflict (key) where key is not null do nothing"""
 
 _ATTACHED = """update run set grp = g.id, state = case when run.not_before > :now then 1 else 0 end,
- wake = case when run.not_before > :now then run.not_before end, rested = case when run.not_before > :now then 0 end
+ wake = case when run.not_before > :now then run.not_before end,
+ woke = case when g.owner is not null then g.turn end, rested = case when run.not_before > :now then 0 end
  from grp g where run.id in [runs] and g.key = run.key and g.id in [groups]"""
 
 

@@ -6,7 +6,7 @@ from iocflow.store.contract import Claimed, Saved, Signal
 from iocflow.store.places import live
 from iocflow.store.postgres_pipeline import Row
 from iocflow.store.postgres_sql import NOW
-from iocflow.store.schema import HEAD, SLICE
+from iocflow.store.schema import NEXT, SLICE
 
 _PROBE = f"""probe as materialized (select (select min(r.wake) from run r where r.wake is not null) as wake,
   (select min(r.expiry) from run r where r.expiry is not null) as expiry,
@@ -30,8 +30,8 @@ CLAIM = f"""with {_PROBE},
    and g.id <> all(array(select v.grp from revoked v where v.worker = :worker))
   order by g.due, g.id limit :claim + 1 for no key update skip locked) h),
  bound as materialized (select coalesce(min(place) filter (where suspect = 1), :claim + 2) as place from head),
- taken as (update grp g set owner = :worker, batch = :batch, upto = coalesce(
-   case when g.suspect = 1 then {HEAD} else (select max(l.id) from {_SLICE} l) end, {2**62})
+ taken as (update grp g set owner = :worker, batch = :batch, turn = turn + 1, upto = coalesce(
+   case when g.suspect = 1 then {NEXT} else (select max(l.id) from {_SLICE} l) end, {2**62})
   where g.id = any(array(select head.id from head, bound
    where (head.place < bound.place and head.place <= :claim) or (head.place = 1 and bound.place = 1 and :alone = 1)))
   returning g.id),

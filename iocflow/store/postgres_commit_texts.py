@@ -10,6 +10,7 @@ from iocflow.store.groups import EMPTIED, SETTLED
 from iocflow.store.postgres_claim import CLAIM, LOAD, LOOK
 from iocflow.store.postgres_pipeline import Statement
 from iocflow.store.postgres_sql import NOW, named
+from iocflow.store.schema import WOKE
 
 _TYPES = {
     **dict.fromkeys(("worker", "claim", "alone", "forced", "batch", "suspect"), "bigint"),
@@ -87,7 +88,8 @@ LOCK_RUNS = "select id from run where id = any(:runs) order by id for no key upd
 """So that the next statement sees all signals to them."""
 
 RESTED = f"""update run set state = case when z.woken then 0 else 1 end, wake = case when not z.woken then z.until end,
- waits = case when z.woken then 0 else z.waits end, rested = case when z.keep = 1 then run.rested else z.last end
+ waits = case when z.woken then 0 else z.waits end, woke = case when z.woken then {WOKE} else run.woke end,
+ rested = case when z.keep = 1 then run.rested else z.last end
  from (select t.*, coalesce((select max(s.n) from step s where s.run = t.run), 0) as last,
    t.waits = 1 and exists (select 1 from signal s where s.run = t.run and s.fate is null and s.id > t.seen) as woken
   from unnest(:runs, :in_groups, :untils, :waits, :keeps, :seens) t(run, grp, until, waits, keep, seen)) z

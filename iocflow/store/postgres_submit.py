@@ -46,10 +46,10 @@ _GIVEN = f"""clock as materialized (select {NOW} as now),
    t(key, processor, body, digest, submitter, number, priority, not_before, deadline, start_by, place), clock)"""
 
 _NEW = """n as (insert into run(id, grp, key, processor, due, priority, state, wake, body, digest, submitter, number,
-  submitted, not_before, deadline, start_by, expiry, rested)
+  submitted, not_before, deadline, start_by, expiry, rested, woke)
   select u.id, {group}, u.key, u.processor, u.due, u.priority, case when u.asleep or {loose} then 1 else 0 end,
    case when u.asleep and not {loose} then u.not_before end, u.body, u.digest, u.submitter, u.number, u.now,
-   u.not_before, u.deadline, u.start_by, least(u.deadline, u.start_by), case when u.asleep then 0 end
+   u.not_before, u.deadline, u.start_by, least(u.deadline, u.start_by), case when u.asleep then 0 end, {turn}
   from u {groups} order by u.submitter, u.number
   on conflict (submitter, number) do nothing returning id, key, state, due, submitter, number),
  alone as (insert into grp(id, due, gate) select id, due, state from n where key is null)"""
@@ -68,14 +68,15 @@ _MAKE_GROUPS = f"""with {_GIVEN} insert into grp(id, key, due, gate)
 _IN_GROUPS = "left join g on g.key = u.key where u.key is null or g.id is not null"
 
 _SUBMIT = f"""with {_GIVEN},
- g as materialized (select id, key from grp where key in (select key from u) order by id for key share),
- {_NEW.format(group="coalesce(g.id, u.id)", loose="false", groups=_IN_GROUPS)}
+ g as materialized (select id, key, case when owner is not null then turn end as turn from grp
+  where key in (select key from u) order by id for key share),
+ {_NEW.format(group="coalesce(g.id, u.id)", loose="false", turn="g.turn", groups=_IN_GROUPS)}
  select u.place, n.id, o.id, o.digest,
   1 / (count(coalesce(n.id, o.id)) over () = count(*) over ())::int {_FOUND}"""
 """The division fails when one was neither made nor found: its group went away meanwhile, or somebody else made it."""
 
 _SUBMIT_LOOSE = f"""with {_GIVEN},
- {_NEW.format(group="case when u.key is null then u.id else 0 end", loose="u.key is not null", groups="")}
+ {_NEW.format(group="case when u.key is null then u.id else 0 end", loose="u.key is not null", turn="null", groups="")}
  select u.place, n.id, o.id, o.digest, pg_notify(:channel, '') {_FOUND}"""
 
 _OPEN_GROUPS = """update grp set gate = 0, due = f.due from (
