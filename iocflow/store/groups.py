@@ -5,6 +5,9 @@ from __future__ import annotations
 from iocflow.store.schema import IN_PROGRESS, NEXT, QUARANTINED, SUSPENDED, WOKE
 from iocflow.store.tables import Held, Tables
 
+DEADLINE = "the deadline has passed"
+"""The reason of a timeout."""
+
 EMPTIED = """delete from grp where id in [groups] and (owner is null or owner = :worker)
  and not exists (select 1 from run r where r.grp = grp.id and r.state = 0)
  and not exists (select 1 from run r where r.grp = grp.id and r.state in (1, 3))"""

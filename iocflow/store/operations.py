@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iocflow.store.groups import ask, close, journal, ready, settle
+from iocflow.store.groups import DEADLINE, ask, close, journal, ready, settle
 from iocflow.store.places import CONTEXT, START, floor, live
 from iocflow.store.schema import ASLEEP, CLOSED, SUSPENDED
 from iocflow.store.tables import Held, Tables
@@ -71,7 +71,10 @@ def retry(tables: Tables, run: int, who: str, why: str, done: bool) -> bool:
     n = _repeat_places(tables, held)
     group = held.group if held.state == SUSPENDED else _group_of(tables, held)
     late = held.deadline is not None and held.deadline <= tables.now
-    flagged = held.state == SUSPENDED and (late or (held.ask == "timeout" and held.asked == held.n))
+    told = held.state == SUSPENDED and held.ask == "timeout" and held.asked == held.n
+    flagged = held.state == SUSPENDED and (late or told)
+    if flagged and not told:
+        journal(tables, run, "timeout", why=DEADLINE)
     deadline = None if late and not flagged else held.deadline
     tables.write(
         RETRIED,

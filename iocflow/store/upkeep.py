@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iocflow.store.contract import Swept
-from iocflow.store.groups import SET_SUSPECT, ask, close, journal, ready, settle, suspend
+from iocflow.store.groups import DEADLINE, SET_SUSPECT, ask, close, journal, ready, settle, suspend
 from iocflow.store.schema import CLOSED, HEAD, SUSPENDED
 from iocflow.store.tables import Held, Tables
 
@@ -14,7 +14,6 @@ LOOK_AGAIN = 1.0
 """Seconds until a run in hand that was not begun and may have expired is looked at again; its worker looks, too."""
 
 NOT_STARTED = "was not started in time"
-DEADLINE = "the deadline has passed"
 POISON = "poison"
 
 

@@ -10,6 +10,9 @@ from iocflow.store.contract import Batch, Claimed, Ending, Receipt, Record, Rest
 
 LEASE = 30.0
 
+LONG = 1e6
+"""The lease of a worker that no test lets die."""
+
 NUMBERS = itertools.count(1)
 
 
