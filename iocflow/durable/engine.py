@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +17,7 @@ from iocflow.processor import Processor
 from iocflow.run import Outcome, Run, Step, StepOutcome
 from iocflow.store.contract import Entry, RunStatus, Store
 
+_ROWS = ("step", "attempt", "mark", "begun")
 _OUTCOMES = {"ok": Outcome.COMPLETED, "stopped": Outcome.STOPPED, "cancelled": Outcome.INTERRUPTED}
 
 
@@ -67,7 +69,8 @@ class DurableEngine:
         stored = self.store.context(id)
         if stored is not None:
             job.codec.read(stored, run.context)
-        run.rows = [_step(entry, errors) for entry in self.store.history(id) if entry.kind == "step"]
+        rows = [entry for entry in self.store.history(id) if entry.kind in _ROWS]
+        run.rows = [_step(entry, errors) for entry in _in_order(rows) if entry.kind == "step"]
         run.outcome = _outcome(status)
         if status.error is not None:
             run.error, run.raises = errors.live(json.loads(json.dumps(status.error))), bool(status.error.get("raises"))
@@ -81,6 +84,24 @@ def _outcome(status: RunStatus) -> Outcome:
     if status.state in ("queued", "running", "waiting"):
         return Outcome.SUBMITTED
     return _OUTCOMES.get(status.outcome, Outcome.FAILED)
+
+
+def _in_order(rows: Iterable[Entry], thread: str = "") -> Iterator[Entry]:
+    """Return the rows of a thread of control, those of its branches one branch after the other, not as they came.
+
+    Whatever kind a row is of: one of the thread itself stands before and after each fork.
+    """
+    depth = thread.count(".") + 1 if thread else 0
+
+    def branch(row: Entry) -> int:
+        return int(row.thread.split(".")[depth])
+
+    for own, part in itertools.groupby(rows, lambda row: row.thread == thread):
+        if own:
+            yield from part
+        else:
+            for i, rest in itertools.groupby(sorted(part, key=branch), branch):
+                yield from _in_order(rest, f"{thread}.{i}" if thread else str(i))
 
 
 def _step(entry: Entry, errors: LiveErrors) -> Step:

@@ -32,6 +32,8 @@ class Box(ProcessContext):
     item: int = 0
     square: int = 0
     items: tuple[int, ...] = ()
+    squares: list[int]
+    bad: list[int]
 
 
 class BrokenError(Exception):
@@ -151,7 +153,10 @@ def named(name: str, what: Callable[[Box], Any], **options: Any) -> BoundActivit
 
 @dataclass(frozen=True)
 class Case:
-    """A process and what its run leaves; a row of the trail is `path`, with the outcome unless DONE, and attempts."""
+    """A process and what its run leaves; a row of the trail is `path`, with the outcome unless DONE, and attempts.
+
+    `refused` is the error with which a durable engine takes no such run, at submit: that is before anything is run.
+    """
 
     name: str
     build: Callable[..., Processor[Any]]
@@ -161,6 +166,7 @@ class Case:
     raised: bool = False
     fields: dict[str, Any] = field(default_factory=dict)
     seed: Any = None
+    refused: str = ""
 
 
 def seq(*steps: Any, **options: Any) -> Callable[..., Processor[Any]]:
