@@ -22,6 +22,7 @@ from iocflow.container.checking.templates import Templates
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, fields_of, member_of, shown
 from iocflow.container.inspecting.parameters import Signature, arranged
 from iocflow.wiring import BeanInfo, Node, Place, Scalar, Table, check_id, did_you_mean
+from iocflow.wiring.settings import read_duration
 
 __all__ = ["Beans"]
 
@@ -226,7 +227,7 @@ def time_limit(table: Table, owner: str, checks: Checks) -> float | None:
     node = table.entries.get("time-limit")
     if node is None:
         return None
-    limit: timedelta | None = checks.coerce(node, timedelta, f"`time-limit` of {owner}")
+    limit = read_duration(node, checks, f"`time-limit` of {owner}")
     if limit is not None and limit <= timedelta(0):
         checks.error(node.place, f"`time-limit` of {owner} is not more than 0", "write a duration, as `2s`")
         return None

@@ -12,6 +12,7 @@ from iocflow.container.checking.roles import HANDLER, Roles
 from iocflow.container.nodes import described, is_table
 from iocflow.error_handling import CONTINUE, FAIL, PASS, STOP, Decision, GoTo, RaisingErrorHandler, RetryingErrorHandler
 from iocflow.wiring import Node, Place, Scalar, Table, did_you_mean
+from iocflow.wiring.settings import read_duration
 
 __all__ = ["DECISIONS", "RETRY_OPTIONS", "RULE_KEYS", "Rules"]
 
@@ -151,7 +152,7 @@ class Rules:
             return None
         self._checks.unknown_keys(table, RETRY_OPTIONS, what)
         options = {
-            RETRY_OPTIONS[key][0]: self._checks.coerce(value, RETRY_OPTIONS[key][1], f"`{key}` of {what}")
+            RETRY_OPTIONS[key][0]: self._option(value, RETRY_OPTIONS[key][1], f"`{key}` of {what}")
             for key, _, value in table
             if key in RETRY_OPTIONS
         }
@@ -165,6 +166,9 @@ class Rules:
         except ValueError as error:
             self._checks.error(node.place, f"{what} is out of range", str(error))
             return None
+
+    def _option(self, node: Node, kind: Any, what: str) -> Any:
+        return read_duration(node, self._checks, what) if kind is timedelta else self._checks.coerce(node, kind, what)
 
     def _handler(self, node: Node, what: str) -> Wire | None:
         handler = self._wired(node, what, "class", self._roles.filling(HANDLER))

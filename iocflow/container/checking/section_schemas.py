@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from iocflow.container.checking.beans import RESERVED
+from iocflow.container.checking.blocks import KINDS
 from iocflow.container.checking.durables import DURABLE_KEYS, ON_FAILURE
 from iocflow.container.checking.error_rules import DECISIONS, RETRY_OPTIONS
-from iocflow.container.checking.headers import SCOPES
+from iocflow.container.checking.headers import MAKERS, SCOPES
 from iocflow.container.checking.step_options import STEP_OPTIONS
-from iocflow.wiring.schemas import choice
+from iocflow.wiring.schemas import choice, duration_schema
 
 __all__ = ["beans_schema", "hook_schema", "on_error_schema", "processors_schema"]
 
 Schema = dict[str, Any]
 
-_DURATION: Schema = {
-    "description": "A duration, as 500ms, 30s, 5m, 2h or 1d; a number is seconds.",
-    "anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}],
-}
+_DURATION = duration_schema("A duration.")
 _NAME: Schema = {"type": "string", "minLength": 1}
 _NAMES: Schema = {"anyOf": [_NAME, {"type": "array", "items": _NAME}]}
 _RULES: Schema = {"$ref": "#/$defs/rules"}
@@ -31,6 +30,12 @@ def _number(minimum: int, description: str) -> Schema:
 
 def _table(properties: Schema, **more: Any) -> Schema:
     return {"type": "object", "properties": properties, "additionalProperties": False, **more}
+
+
+def _definitions(definition: Schema, **parts: Schema) -> Schema:
+    """Return the schema of a section of what is defined by id; `parts` are what its references lead to."""
+    ids = {"not": {"enum": list(RESERVED)}}
+    return {"type": "object", "additionalProperties": definition, "propertyNames": ids, "$defs": parts}
 
 
 def on_error_schema() -> Schema:
@@ -72,7 +77,7 @@ def beans_schema() -> Schema:
             **_step_options(),
         }
     )
-    return {"type": "object", "additionalProperties": bean, "$defs": {"rules": on_error_schema()}}
+    return _definitions(bean, rules=on_error_schema())
 
 
 def processors_schema() -> Schema:
@@ -92,12 +97,9 @@ def processors_schema() -> Schema:
             ),
         },
         required=["context"],
+        oneOf=[{"required": [kind]} for kind in KINDS],
     )
-    return {
-        "type": "object",
-        "additionalProperties": processor,
-        "$defs": {"step": _step_schema(), "rules": on_error_schema()},
-    }
+    return _definitions(processor, step=_step_schema(), rules=on_error_schema())
 
 
 def hook_schema() -> Schema:
@@ -109,10 +111,13 @@ def hook_schema() -> Schema:
 def _step_schema() -> Schema:
     inner = {"class": _NAME, "call": _NAME, "factory": _NAME, "args": {"type": "object"}, "set": {"type": "object"}}
     do = {"description": "An activity, or a list of them.", **_STEP}
+    keys = {"do": do, **_kinds(), "on-error": _RULES, "time-limit": _DURATION, **_step_options(), **inner}
+    kinds = [{"required": [kind]} for kind in KINDS]
+    makers = [{"required": [maker]} for maker in MAKERS]
     return {
         "anyOf": [
             {"description": "The id of an activity or processor, or a dotted name.", **_NAME},
-            _table({"do": do, **_kinds(), "on-error": _RULES, "time-limit": _DURATION, **_step_options(), **inner}),
+            _table(keys, oneOf=[*kinds, *makers, {"required": ["do"], "not": {"anyOf": kinds}}]),
             {"description": "Steps in order.", "type": "array", "items": _STEP},
         ]
     }

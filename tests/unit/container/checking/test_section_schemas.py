@@ -23,7 +23,7 @@ GOOD: dict[str, dict[str, Any]] = {
             "context": ".Order",
             "sequence": [
                 "send",
-                {"do": ["a", ".b"], "time-limit": 3, "on-error": {"then": {"goto": "a"}}},
+                {"do": ["a", ".b"], "time-limit": "3s", "on-error": {"then": {"goto": "a"}}},
                 {"parallel-split": {"x": "a", "y": {"do": "b", "on-error": [{"then": "continue"}]}}, "join": ".merge"},
                 {
                     "for-each": "lines",
@@ -58,8 +58,16 @@ BAD: list[tuple[str, Any]] = [
     ("beans", {"a": {"class": ".X", "scope": "session"}}),
     ("beans", {"a": {"class": ".X", "on-error": {"then": "carry on"}}}),
     ("beans", {"a": {"class": ".X", "on-error": [{"retry": {"tries": 3}}]}}),
+    ("beans", {"end": {"class": ".X"}}),
+    ("beans", {"a": {"class": ".X", "time-limit": 3}}),
+    ("beans", {"a": {"class": ".X", "on-error": {"retry": {"delay": 3}}}}),
+    ("processors", {"else": {"context": ".X", "sequence": ["a"]}}),
+    ("processors", {"p": {"context": ".X"}}),
+    ("processors", {"p": {"context": ".X", "sequence": ["a"], "parallel-split": {"x": "a"}}}),
+    ("processors", {"p": {"context": ".X", "sequence": [{"sequence": ["a"], "parallel-split": {"x": "a"}}]}}),
+    ("processors", {"p": {"context": ".X", "sequence": [{"time-limit": "3s"}]}}),
     ("processors", {"p": {"sequence": ["a"]}}),
-    ("processors", {"p": {"context": ".X", "sequence": [{"do": "a", "time-limt": 3}]}}),
+    ("processors", {"p": {"context": ".X", "sequence": [{"do": "a", "time-limt": "3s"}]}}),
     ("processors", {"p": {"context": ".X", "parallel-split": {"x": {"do": "a", "on-error": {"thn": "stop"}}}}}),
     ("processors", {"p": {"context": ".X", "sequence": ["a"], "durable": {"grup": "po"}}}),
     ("processors", {"p": {"context": ".X", "sequence": [{"do": "a", "mode": "eager"}], "durable": True}}),
@@ -87,6 +95,6 @@ def test_schema_accepts_what_can_be_loaded(section: str) -> None:
 
 
 @pytest.mark.parametrize(("section", "content"), BAD)
-def test_schema_refuses_misspelt_keys(section: str, content: Any) -> None:
-    """A misspelt key, however deep, and a value that is none of those that can be, are marked."""
+def test_schema_refuses_what_cannot_be_loaded(section: str, content: Any) -> None:
+    """A misspelt key, however deep, a value or an id that cannot be, and two kinds or none where there is one."""
     assert not validator(section).is_valid(content)
