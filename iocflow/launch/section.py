@@ -98,9 +98,8 @@ class LaunchersReader:
     def read(self, section: Node, scope: Scope) -> Callable[[Wired], tuple[Launcher, ...]]:
         """Check every launcher; return the builder of all."""
         if not isinstance(section, Table):
-            scope.findings.error(
-                section.place, "`launchers` is no mapping", "write a name and its launcher on each line"
-            )
+            remedy = "write `launchers: {NAME: {processor: ID, every: 60s}}`"
+            scope.findings.error(section.place, "`launchers` is no mapping", remedy)
             return lambda _: ()
         builders = [
             builder for name, place, node in section if (builder := self._read(name, place, node, scope)) is not None
@@ -110,7 +109,7 @@ class LaunchersReader:
     def _read(self, name: str, place: Place, node: Node, scope: Scope) -> Callable[[Wired], Launcher] | None:
         check_id(name, "launcher", place, scope.findings)
         if not isinstance(node, Table):
-            remedy = f"write {name}: {{processor: …, every: 60s}}"
+            remedy = f"write `{name}: {{processor: ID, every: 60s}}`"
             scope.findings.error(node.place, f"launcher `{name}` is no mapping", remedy)
             return None
         processor = self._processor(name, place, node, scope)
@@ -163,7 +162,7 @@ class DaemonReader:
     def read(self, section: Node, scope: Scope) -> Callable[[Wired], DaemonSettings]:
         """Check the section; return the builder of the settings."""
         if not isinstance(section, Table):
-            scope.findings.error(section.place, "`daemon` is no mapping", "write daemon: {pool: 8, grace: 25s}")
+            scope.findings.error(section.place, "`daemon` is no mapping", "write `daemon: {pool: 8, grace: 25s}`")
             return lambda _: DaemonSettings()
         given = read_settings(section, _BOUNDS, "the daemon", scope)
         return lambda _: DaemonSettings(**given)

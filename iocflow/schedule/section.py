@@ -183,7 +183,7 @@ class _Reading:
         table = self.entry.table.entries["calendar"]
         name = f"the calendar of launcher {self.entry.name}"
         if not isinstance(table, Table):
-            self.scope.findings.error(table.place, f"{name} is no mapping", "write calendar: {days: 1, hour: 6}")
+            self.scope.findings.error(table.place, f"{name} is no mapping", "write `calendar: {days: 1, hour: 6}`")
             self.failed = True
             return None
         known = (*TEN_YEARS, *_TIME, "start")

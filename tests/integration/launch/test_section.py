@@ -100,7 +100,7 @@ def test_daemon_settings(write: Callable[[str], Path]) -> None:
         ('{processor: p, every: 5s, cron: "* * * * *"}', ["launcher `x` has both `every` and `cron`"]),
         ("{processor: p, evry: 5s}", ["nothing says when launcher `x` starts a run; did you mean `every`?"]),
         ("{processor: p}", ["give it one of: at, calendar, cron, every, source"]),
-        ("[processor, p]", ["launcher `x` is no mapping"]),
+        ("[processor, p]", ["launcher `x` is no mapping; write `x: {processor: ID, every: 60s}`"]),
         (
             '{processor: p, cron: "* * * *", timezone: Europe/Berln, dst: never}',
             [
@@ -123,7 +123,10 @@ def test_daemon_settings(write: Callable[[str], Path]) -> None:
         ("{processor: p, calendar: {day: 1}}", ["the calendar of launcher x has no key `day`; did you mean `days`?"]),
         ("{processor: p, calendar: {hour: 6}}", ["a calendar needs a step"]),
         ("{processor: p, calendar: {days: 1, hour: 25}}", ["hour must be in 0..23"]),
-        ("{processor: p, calendar: 5}", ["the calendar of launcher x is no mapping"]),
+        (
+            "{processor: p, calendar: 5}",
+            ["the calendar of launcher x is no mapping; write `calendar: {days: 1, hour: 6}`"],
+        ),
         ("{processor: p, at: tomorrow}", ["at of launcher x is `tomorrow`"]),
         ("{processor: p, every: 5s, jitter: 5s}", ["jitter 5s is out of bounds; write less than 5s"]),
         (
@@ -193,8 +196,8 @@ def test_a_moment_that_has_passed(write: Callable[[str], Path], launcher: str, p
     ("section", "says"),
     [
         ('launchers:\n  "bad name!": {processor: p, every: 5s}', "`bad name!` cannot be the id of a launcher"),
-        ("launchers: [p]", "`launchers` is no mapping"),
-        ("daemon: 5", "`daemon` is no mapping"),
+        ("launchers: [p]", "`launchers` is no mapping; write `launchers: {NAME: {processor: ID, every: 60s}}`"),
+        ("daemon: 5", "`daemon` is no mapping; write `daemon: {pool: 8, grace: 25s}`"),
         ("daemon: {pool: 0}", "pool of the daemon is out of bounds; write 1 to 1000"),
         ("daemon: {pool: many}", "pool of the daemon"),
         ("daemon: {grace: 3d}", "grace of the daemon is out of bounds; write 0s to 1d"),
