@@ -85,6 +85,7 @@ class Processor(Composed[C]):
         plan: The processor as plain data.
         parts: What the ids in the plan stand for, and the hooks.
         new_context: Makes the context of a run.
+        calls: What a plain sequence without hooks and limits runs, one call a step; None for anything else.
         bound_fields: The fields that for-each processors in it put their items into; they are never joined.
     """
 
@@ -209,7 +210,7 @@ class Processor(Composed[C]):
         self.parts.observers = (*observers, *self.parts.observers)
         self.parts.interceptors = (*interceptors, *self.parts.interceptors)
         self.runner = self._own_runner or runner or AsyncRunner()
-        self._calls, self.names = self._plain()
+        self.calls, self.names = self._plain()
 
     def _launch(
         self, seed: Any, run_id: str = "", scheduled_for: datetime | None = None, key: str = "", *, here: bool
@@ -225,7 +226,7 @@ class Processor(Composed[C]):
 
     def _go(self, run: Run[C], seed: Any) -> None:
         """Run; a plain sequence needs no engine until something else comes than a plain success."""
-        calls, context = self._calls, run.context
+        calls, context = self.calls, run.context
         if calls is None:
             self._drive(run, self._loop(run, seed=seed), start(self.plan, seeded=seed is not None))
             return

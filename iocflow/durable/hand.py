@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from iocflow.durable.held import Held
 from iocflow.durable.move import Move
+from iocflow.durable.quick import Quick
 from iocflow.durable.strand import Strand
 
 
@@ -20,7 +21,7 @@ class Hand:
 
     def __init__(self) -> None:
         """Begin empty."""
-        self.ready: deque[Strand | Held] = deque()
+        self.ready: deque[Strand | Quick | Held] = deque()
         self.suspects = 0
         self._groups: dict[int, deque[Held]] = {}
         self._group_of: dict[int, int] = {}
@@ -29,7 +30,7 @@ class Hand:
         """Return the number of groups in hand."""
         return len(self._groups)
 
-    def next(self) -> Strand | Held | None:
+    def next(self) -> Strand | Quick | Held | None:
         """Take what is ready longest."""
         try:
             return self.ready.popleft()

@@ -16,10 +16,11 @@ from iocflow.durable.fork import Fork
 from iocflow.durable.job import Job
 from iocflow.durable.move import Move
 from iocflow.durable.positions import START, Place, read
+from iocflow.durable.quick import Quick
 from iocflow.durable.step_info import GroupState
 from iocflow.durable.strand import Strand
 from iocflow.errors import LiveErrors
-from iocflow.plan import End
+from iocflow.plan import End, Plan, Position
 from iocflow.run import Outcome, RunFinished, RunStarted
 from iocflow.store.contract import Claimed, Ending, Record, Rest, Saved, StepTransaction, Store
 
@@ -80,14 +81,28 @@ class Held:
             first = saved.get("")
             if (first is None or first.pos == START) and self._unwind:
                 return self._closed_unbegun()
-            main = self._restored("", first) if first is not None and first.pos != START else self._first()
             move = Move(self)
+            if quick := self._quick(first):
+                self._go(quick, move)
+                return move
+            main = self._restored("", first) if first is not None and first.pos != START else self._first()
             if self.claimed.n == 0:
                 main.tell(RunStarted, self.clock.now())
             self._resume(main, saved, move)
             if not move.ready and move.ending is None:
                 self._rest_if_idle(move)
             return move
+
+    def _quick(self, saved: Saved | None) -> Quick | None:
+        """Return the run as one of a plain sequence, if it is at a plain next step of the wiring as it is."""
+        if not self.job.plain or self.claimed.ask is not None:
+            return None
+        id, plan = self.job.own_plan(self.store)
+        if saved is None or saved.pos == START:
+            return Quick(self, id, plan, 0, self.job.processor.new_context(), None, self._seed())
+        if saved.plan != id or saved.kind == "begun" or not saved.pos.isdecimal():
+            return None
+        return Quick(self, id, plan, int(saved.pos), self.context(saved.ctx), saved.ctx)
 
     def _closed_unbegun(self) -> Move:
         state, outcome = _ENDINGS[self._unwind]
@@ -107,11 +122,29 @@ class Held:
     def _first(self) -> Strand:
         """Return the run's main strand at its beginning."""
         id, plan = self.job.own_plan(self.store)
-        body = self.claimed.body
-        place = Place(start(plan, seeded=bool(body)))
-        strand = Strand(self, "", plan, id, self.job.processor.new_context(), place)
-        strand.seed = self.job.codec.read_seed(body) if body else None
+        strand = Strand(self, "", plan, id, self.job.processor.new_context(), Place(self.beginning(plan)))
+        strand.seed = self._seed()
         return strand
+
+    def _seed(self) -> Any:
+        return self.job.codec.read_seed(self.claimed.body) if self.claimed.body else None
+
+    def beginning(self, plan: Plan) -> Position:
+        """Return the run's first position."""
+        return start(plan, seeded=bool(self.claimed.body))
+
+    def seeded(self) -> bytes:
+        """Return the context as it was when the seed was set."""
+        context = self.job.processor.new_context()
+        if self.claimed.body:
+            context.set_seed_data(self._seed())
+        return self.job.codec.write(context)
+
+    @property
+    def deadline(self) -> float | None:
+        """When the run should have ended, on the clock of `time.monotonic`."""
+        at = self.claimed.deadline
+        return None if at is None else self.clock.monotonic(at)
 
     def context(self, stored: bytes | None) -> Any:
         """Return a new context, with what is stored if there is anything."""
@@ -181,7 +214,18 @@ class Held:
                 self._rest_if_idle(move)
         return move
 
-    def _go(self, strand: Strand, move: Move) -> None:
+    def moved_plainly(self, quick: Quick, record: Record, *, last: bool) -> Move:
+        """Return the move of a plain step that succeeded."""
+        move = Move(self, [record])
+        if self.claimed.key is not None:
+            move.state = self.group.changed()
+        if last:
+            move.ending = self._ended("completed", "ok")
+        else:
+            move.ready.append(quick)
+        return move
+
+    def _go(self, strand: Strand | Quick, move: Move) -> None:
         self._active += 1
         move.ready.append(strand)
 

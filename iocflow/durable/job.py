@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from iocflow.activity import Activity, Result
 from iocflow.durable.contexts import ContextCodec
 from iocflow.plan import Plan, plan_hash
 from iocflow.processor import Processor
@@ -46,6 +49,22 @@ class Job:
         self._plans: dict[int, Plan] = {}
         self._own = 0
         self._lock = threading.Lock()
+
+    @functools.cached_property
+    def plain(self) -> bool:
+        """Whether the processor is a plain sequence of steps, none of which wants anything of the engine."""
+        steps = self.processor.plan["p"][self.processor.plan["main"]]["steps"]
+        wanting = any(step["mode"] != "leased" or step["on_lost"] != "retry" for step in steps)
+        return bool(self.processor.calls) and not wanting
+
+    @functools.cached_property
+    def calls(self) -> tuple[Callable[[Any], Result], ...]:
+        """What the steps of a plain sequence call."""
+        return self.processor.calls or ()
+
+    def activity(self, at: int) -> Activity[Any]:
+        """Return the activity of a step of a plain sequence."""
+        return self.processor.steps[at].activity
 
     def write_seed(self, seed: Any) -> bytes:
         """Return the seed as it is stored, empty for none.

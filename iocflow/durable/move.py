@@ -10,6 +10,7 @@ from iocflow.store.contract import Ending, Record, Rest
 
 if TYPE_CHECKING:
     from iocflow.durable.held import Held
+    from iocflow.durable.quick import Quick
     from iocflow.durable.strand import Strand
 
 
@@ -26,7 +27,7 @@ class Move:
 
     held: Held
     records: list[Record] = field(default_factory=list)
-    ready: list[Strand] = field(default_factory=list)
+    ready: list[Strand | Quick] = field(default_factory=list)
     ending: Ending | None = None
     rest: Rest | None = None
     taken: list[int] = field(default_factory=list)

@@ -74,13 +74,14 @@ class DurableStepInfo(StepInfo):
     """`context.step` of a durable run.
 
     Attributes:
+        lender: The strand whose step it is.
         got: The signals that this step consumed, in order: name, data, and whether the wait ended by its timeout.
     """
 
     def __init__(self, lender: Lender, run_id: str, processor: str) -> None:
         """Make the info of a strand's next step."""
         super().__init__(run_id, processor)
-        self._lender = lender
+        self.lender = lender
         self._connection: Any = None
         self._waits = 0
         self.got: list[tuple[str, Any, bool]] = []
@@ -88,11 +89,11 @@ class DurableStepInfo(StepInfo):
 
     def following(self) -> DurableStepInfo:
         """Return the info of the next step."""
-        return DurableStepInfo(self._lender, self.run_id, self.processor)
+        return DurableStepInfo(self.lender, self.run_id, self.processor)
 
     def restore(self, memo: dict[str, Any], got: list[tuple[str, Any, bool]]) -> None:
         """Take what earlier attempts, maybe of another worker, left for this step."""
-        self.memo = Memo(memo, self._lender.save_memo)
+        self.memo = Memo(memo, self.lender.save_memo)
         self.got = [(name, data, late) for name, data, late in got]
 
     def begin(self, connection: Any = None) -> None:
@@ -102,12 +103,12 @@ class DurableStepInfo(StepInfo):
     @property
     def cancelled(self) -> bool:
         """Whether the activity should end: its time is over, or the run was taken from this worker."""
-        return self._lender.revoked or super().cancelled
+        return self.lender.revoked or super().cancelled
 
     @property
     def group(self) -> GroupState:
         """The run's group."""
-        return self._lender.group
+        return self.lender.group
 
     @property
     def transactional(self) -> bool:

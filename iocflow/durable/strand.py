@@ -44,8 +44,7 @@ class Strand(Performer):
         info = DurableStepInfo(self, str(held.claimed.id), processor.name)
         super().__init__(plan, processor.parts, processor.runner, context, info, held.key)
         self.errors = held.errors
-        deadline = held.claimed.deadline
-        self.deadline = None if deadline is None else held.clock.monotonic(deadline)
+        self.deadline = held.deadline
         self.position = place.position
         self.command, _ = advance(plan, place.position, None)
         self.until = place.until
@@ -219,17 +218,26 @@ class Strand(Performer):
 
     def mark(self, kind: Any = "mark") -> list[Record]:
         """Return a record that only keeps the place; the context is the last one on record."""
+        row = self.placed(self._now(kind))
+        if self._saved is None:
+            self._saved = self._initial()
+            row = row._replace(ctx=self._saved)
+        return [row]
+
+    def _now(self, kind: Any) -> Record:
         now = self.held.clock.now()
         self._add(kind, self.command.get("path", ""), (now, now))
-        (row,), self._rows = self._rows, []
-        return [self.placed(row)]
+        return self._rows.pop()
+
+    def _initial(self) -> bytes:
+        """Return the context as this strand began with it, though its activity may be changing it now."""
+        if self.fork_of is None:
+            return self.held.seeded()
+        return self.held.job.codec.write(self.fork_of.parent.branch(int(self.thread.rpartition(".")[2])))
 
     def opening(self) -> list[Record]:
         """Return a record of the place and the context as they are at the beginning."""
-        now = self.held.clock.now()
-        self._add("mark", self.command.get("path", ""), (now, now))
-        (row,), self._rows = self._rows, []
-        return [self._placed(row)]
+        return [self._placed(self._now("mark"))]
 
     def save_memo(self) -> None:
         """Make the memo durable now, unless that comes with the step's own transaction."""
