@@ -18,6 +18,7 @@ from iocflow.launch.launcher import BaseLauncher, Host
 from iocflow.launch.pool import Progress, Task
 from iocflow.launch.snapshot import LauncherState
 from iocflow.launch.texts import error_text, printable
+from iocflow.store.errors import StoreError
 
 __all__ = ["EventLauncher"]
 
@@ -47,8 +48,9 @@ class EventLauncher(BaseLauncher):
     the process dies in between, the event is brought again (at least once; the idempotency key is the same). While the
     source does not take an acknowledgement, nothing more is received.
 
-    A source in trouble is tried again after growing pauses, for ever; only one that can never be opened as it is
-    configured, or is another process's, ends the daemon, and that only when it was not open before.
+    A source in trouble is tried again after growing pauses, for ever; so is a store that cannot take durable runs, the
+    events being given back. Only a source that can never be opened as it is configured, or is another process's, ends
+    the daemon, and that only when it was not open before.
     """
 
     def __init__(self, name: str, source: EventSource, processor: Launchable) -> None:
@@ -61,6 +63,8 @@ class EventLauncher(BaseLauncher):
         self._open = False
         self._ever_open = False
         self._failures = 0
+        self._untried: BaseException | None = None
+        self._store_lost = False
         self._stopping = False
         self._abandoning = False
         self._over = False
@@ -120,13 +124,17 @@ class EventLauncher(BaseLauncher):
                 self._turn()
             except (ImpossibleSourceError, LockedError) as error:
                 if self._ever_open:
+                    self._open = False
                     self._in_trouble(error)
                 else:
                     self._give_up(error)
+            except StoreError as error:
+                self._in_trouble(error)
             except Exception as error:  # noqa: BLE001  # logged, counted, and shown as the launcher's trouble
+                self._open = False
                 self._in_trouble(error)
             else:
-                self._failures = 0
+                self._failures = self._failures if self._store_lost else 0
 
     def _turn(self) -> None:
         """Do one round: open, settle what has ended, receive what there is room for."""
@@ -134,8 +142,14 @@ class EventLauncher(BaseLauncher):
             self.source.open()
             self._open = self._ever_open = True
         self._settle()
-        if not self._stopping:
-            self._become(LauncherState.RUNNING)
+        if self._untried and not self._held and not self._stopping:
+            untried, self._untried = self._untried, None
+            raise untried
+        if self._untried and not self._stopping:
+            self._pause(WAIT)
+        elif not self._stopping:
+            if not self._store_lost:
+                self._become(LauncherState.RUNNING)
             self._receive()
         elif self._abandoning or not self._held:
             self._leave()
@@ -176,7 +190,10 @@ class EventLauncher(BaseLauncher):
             self._unsettled.append(self._ended.get())
         while self._unsettled:
             self._tell(*self._unsettled[0])
-            self._held.discard(self._unsettled.popleft()[0])
+            delivery, ended = self._unsettled.popleft()
+            self._held.discard(delivery)
+            if ended:
+                self._store_lost, self._untried = ended.untried, ended.error if ended.untried else None
 
     def _tell(self, delivery: Delivery, ended: Ended | None) -> None:
         if refusal := _refusal(delivery):
@@ -230,7 +247,6 @@ class EventLauncher(BaseLauncher):
 
     def _in_trouble(self, error: Exception) -> None:
         self.counters.add(Count.ERRORS)
-        self._open = False
         pause = PAUSES[min(self._failures, len(PAUSES) - 1)]
         self._failures += 1
         trouble = printable(self._host.mask(error_text(error)))

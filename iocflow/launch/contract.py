@@ -30,7 +30,7 @@ class Launchable(Protocol):
         scheduled_for: datetime | None = None,
         idempotency_key: str = "",
     ) -> Run[Any]:
-        """Run once, here and now; a failed activity is in the run that is returned and is never raised."""
+        """Run once, here and now, or hand the run to its store; a failed activity is in the run and never raised."""
 
 
 @runtime_checkable
@@ -118,7 +118,10 @@ class Acknowledgement(Enum):
 def acknowledgement_of(outcome: Outcome) -> Acknowledgement:
     """Return what the origin of a run with that outcome is told.
 
-    A run that an activity interrupted (it raised `SystemExit`, say) counts as failed: brought again, it would do the
-    same for ever.
+    A durable run is dealt with when it is in its store. A run that an activity interrupted (it raised `SystemExit`,
+    say) counts as failed: brought again, it would do the same for ever.
     """
-    return Acknowledgement.DONE if outcome in (Outcome.COMPLETED, Outcome.STOPPED) else Acknowledgement.DEAD
+    return Acknowledgement.DONE if outcome in _DEALT_WITH else Acknowledgement.DEAD
+
+
+_DEALT_WITH = (Outcome.COMPLETED, Outcome.STOPPED, Outcome.SUBMITTED)

@@ -12,10 +12,11 @@ class Count(StrEnum):
     """What is counted for every launcher.
 
     Attributes:
-        STARTED: Runs that were started; each is counted once more under its end.
+        STARTED: Runs that were started; each is counted once more under its end, durable ones as SUBMITTED or ERRORS.
         COMPLETED: Runs that ended COMPLETED.
         STOPPED: Runs that an activity ended early, for a reason.
         NOTHING_FOUND: Runs that called `nothing_to_do()`, and polls that yielded no seed.
+        SUBMITTED: Runs that were handed to the store of durable runs, where workers do them.
         FAILED: Runs that ended FAILED.
         INTERRUPTED: Runs that ended by something that is no error, as `SystemExit`.
         SKIPPED_OVERLAP: Ticks dropped because an earlier one was still in hand.
@@ -24,13 +25,14 @@ class Count(StrEnum):
         REFUSED: Events that could not be read, or have no data, and went to the dead letters without a run; and each
             None that a poll yielded.
         RETURNED: Events that were given back to their source, not run.
-        ERRORS: Troubles of the launcher itself: a poll that raised, a source that could not be reached.
+        ERRORS: Troubles of the launcher itself: a poll that raised, a source or store that could not be reached.
     """
 
     STARTED = "started"
     COMPLETED = "completed"
     STOPPED = "stopped"
     NOTHING_FOUND = "nothing_found"
+    SUBMITTED = "submitted"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     SKIPPED_OVERLAP = "skipped_overlap"

@@ -15,12 +15,12 @@ from iocflow.launch.counters import Counters
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.exit_codes import ExitCode
 from iocflow.launch.host import DaemonHost
-from iocflow.launch.launcher import Launcher, Service
+from iocflow.launch.launcher import Companion, Launcher, Service
 from iocflow.launch.leaving import Signals, leave_process
 from iocflow.launch.pool import Progress
 from iocflow.launch.settings import DaemonSettings
 from iocflow.launch.snapshot import DaemonState, InHand, LauncherSnapshot, LauncherState, Snapshot
-from iocflow.launch.texts import printable
+from iocflow.launch.texts import error_text, printable
 
 __all__ = ["Application", "Daemon", "Secrets"]
 
@@ -69,6 +69,8 @@ class Daemon:
         app: Application,
         *,
         settings: DaemonSettings | None = None,
+        companions: Iterable[Companion] = (),
+        launching: bool = True,
         clock: Clock | None = None,
         leave: Callable[[int], NoReturn] = leave_process,
     ) -> None:
@@ -77,6 +79,8 @@ class Daemon:
         Args:
             app: The application.
             settings: How the daemon works; what the application's section `daemon` says, unless given.
+            companions: What works beside the launchers.
+            launching: Whether the application's launchers are started at all.
             clock: The clocks, for tests.
             leave: Ends the process with an exit code when it has to end at once; for tests.
 
@@ -87,7 +91,8 @@ class Daemon:
         self._clock = clock or SystemClock()
         self._leave = leave
         self._settings = settings or _settings_of(app)
-        self._launchers = _launchers_of(app)
+        self._launchers = _launchers_of(app) if launching else ()
+        self._companions = tuple(companions)
         self._orders: queue.SimpleQueue[_Stop | None] = queue.SimpleQueue()
         self._signals = Signals(lambda name: self._orders.put(_Stop(name)), self._tell_forced, leave)
         self._counters = {launcher.name: Counters() for launcher in self._launchers}
@@ -169,10 +174,10 @@ class Daemon:
 
     @property
     def _parts(self) -> tuple[Launcher | Service, ...]:
-        return (*self._launchers, *self._host.services)
+        return (*self._launchers, *self._host.services, *self._companions)
 
     def _run(self) -> ExitCode:
-        if not self._launchers:
+        if not self._launchers and not self._companions:
             logger.error("there is nothing to serve: the section `launchers:` is missing or empty")
             return ExitCode.CONFIGURATION
         self._host.pool.start()
@@ -180,6 +185,15 @@ class Daemon:
         return self._finish(order)
 
     def _start(self) -> _Stop | None:
+        for companion in self._companions:
+            try:
+                companion.start()
+            except Exception as error:  # noqa: BLE001 - it is told, and ends the daemon
+                logger.error("%s: %s", companion.name, self._host.mask(error_text(error)))
+                return _Stop(f"{companion.name} cannot start", ExitCode.FAILED)
+        return self._start_launchers()
+
+    def _start_launchers(self) -> _Stop | None:
         for launcher in self._launchers:
             try:
                 launcher.start(self._host)
@@ -196,7 +210,7 @@ class Daemon:
                 launcher.processor.name,
                 extra={"launcher": launcher.name},
             )
-        if all(launcher.state is LauncherState.FINISHED for launcher in self._launchers):
+        if not self._companions and all(one.state is LauncherState.FINISHED for one in self._launchers):
             why = "nothing will ever start a run, the moments of all launchers have passed"
             return _Stop(why, ExitCode.CONFIGURATION)
         self._state = DaemonState.RUNNING
@@ -246,7 +260,8 @@ class Daemon:
         for part in self._parts:
             _guarded(part.stop)
         self._host.pool.close()
-        finished = [_guarded(partial(each.finish, self._deadline)) for each in self._launchers]
+        finishing: tuple[Launcher | Companion, ...] = (*self._launchers, *self._companions)
+        finished = [_guarded(partial(each.finish, self._deadline)) for each in finishing]
         idle = self._host.pool.wait_idle(max(self._deadline - self._clock.monotonic(), 0.0))
         self._state = DaemonState.STOPPED
         for name, counters in self._counters.items():
@@ -272,7 +287,8 @@ class Daemon:
         silent = now - self._beat
         if silent > MAIN_THREAD_SECONDS + self._settings.heartbeat.total_seconds():
             yield f"the daemon's main thread made no progress for {silent:.0f} s"
-        yield from (trouble for service in self._host.services if (trouble := service.trouble()))
+        services = (*self._host.services, *self._companions)
+        yield from (trouble for service in services if (trouble := service.trouble()))
         for launcher in self._launchers:
             if launcher.trouble or launcher.state not in (LauncherState.RUNNING, LauncherState.FINISHED):
                 yield f"launcher {launcher.name} is {launcher.state}{launcher.trouble and ': '}{launcher.trouble}"

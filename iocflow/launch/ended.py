@@ -21,17 +21,19 @@ class Ended:
         outcome: How the run ended; FAILED also when there was no run because launching raised.
         error: What made it fail, else None.
         run: The run; None when the processor raised instead of returning one.
+        untried: Whether there is no run because its store could not take it; it may be tried again.
     """
 
     run_id: str
     outcome: Outcome
     error: BaseException | None = None
     run: Run[Any] | None = None
+    untried: bool = False
 
     @property
     def acknowledgement(self) -> Acknowledgement:
         """What the origin is told."""
-        return acknowledgement_of(self.outcome)
+        return Acknowledgement.RETURNED if self.untried else acknowledgement_of(self.outcome)
 
     @property
     def failing_activity(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from iocflow.launch.clock import Clock
-from iocflow.launch.contract import Launch
+from iocflow.launch.contract import Acknowledgement, Launch
 from iocflow.launch.counters import Count, Counters
 from iocflow.launch.ended import Ended
 from iocflow.launch.exit_codes import ExitCode
@@ -16,6 +16,7 @@ from iocflow.launch.pool import Pool, Progress
 from iocflow.launch.settings import DaemonSettings
 from iocflow.launch.texts import printable
 from iocflow.run import Outcome
+from iocflow.store.errors import StoreError
 
 __all__ = ["DaemonHost"]
 
@@ -27,6 +28,7 @@ _COUNT_OF = {
     Outcome.FAILED: Count.FAILED,
     Outcome.COMPENSATED: Count.FAILED,
     Outcome.INTERRUPTED: Count.INTERRUPTED,
+    Outcome.SUBMITTED: Count.SUBMITTED,
 }
 
 
@@ -81,7 +83,7 @@ class DaemonHost:
         began = self.clock.monotonic()
         ended = self._run(launch)
         idle = ended.run is not None and ended.run.idle
-        counters.add(Count.NOTHING_FOUND if idle else _COUNT_OF[ended.outcome])
+        counters.add(Count.NOTHING_FOUND if idle else Count.ERRORS if ended.untried else _COUNT_OF[ended.outcome])
         progress.at("")
         self._log(launch, ended, self.clock.monotonic() - began, idle)
         return ended
@@ -89,6 +91,8 @@ class DaemonHost:
     def _run(self, launch: Launch) -> Ended:
         try:
             run = launch.perform()
+        except StoreError as error:
+            return Ended(launch.run_id, Outcome.FAILED, error, untried=True)
         except Exception as error:
             logger.exception("processor %s could not be launched", launch.processor.name, extra=_fields(launch))
             return Ended(launch.run_id, Outcome.FAILED, error)
@@ -99,23 +103,31 @@ class DaemonHost:
     def _log(self, launch: Launch, ended: Ended, seconds: float, idle: bool) -> None:
         if idle:
             level = logging.DEBUG
-        elif ended.outcome in (Outcome.COMPLETED, Outcome.STOPPED):
+        elif ended.acknowledgement is Acknowledgement.DONE:
             level = logging.INFO
         else:
             level = logging.WARNING
+        run_id = ended.run.id if ended.run else launch.run_id
         logger.log(
             level,
-            "%s: run %s of %s%s ended %s after %.3f s",
+            "%s: run %s of %s%s %s after %.3f s",
             launch.launcher,
-            launch.run_id,
+            run_id,
             launch.processor.name,
             _origin(launch),
-            ended.outcome.name,
+            self.mask(_end(ended)),
             seconds,
             # What fails a run is in the log already; what interrupts it passes through the engine unseen.
             exc_info=ended.error if ended.outcome is Outcome.INTERRUPTED else None,
-            extra={**_fields(launch), "outcome": ended.outcome.name, "seconds": round(seconds, 6)},
+            extra={**_fields(launch), "run_id": run_id, "outcome": ended.outcome.name, "seconds": round(seconds, 6)},
         )
+
+
+def _end(ended: Ended) -> str:
+    """Return in words how a launch ended."""
+    if ended.untried:
+        return f"could not be submitted ({ended.reason})"
+    return "was submitted" if ended.outcome is Outcome.SUBMITTED else f"ended {ended.outcome.name}"
 
 
 def _origin(launch: Launch) -> str:

@@ -15,7 +15,7 @@ from iocflow.launch.pool import Pool, Progress
 from iocflow.launch.settings import DaemonSettings
 from iocflow.launch.snapshot import LauncherState
 
-__all__ = ["BaseLauncher", "Host", "Launcher", "Service"]
+__all__ = ["BaseLauncher", "Companion", "Host", "Launcher", "Service"]
 
 
 class Service(Protocol):
@@ -32,6 +32,17 @@ class Service(Protocol):
 
     def trouble(self) -> str:
         """Return what is wrong, empty when it made progress recently."""
+
+
+class Companion(Service, Protocol):
+    """Something that a daemon has at work beside its launchers, as a worker of durable runs."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the log."""
+
+    def finish(self, deadline: float) -> bool:
+        """Wait until nothing is in hand any more, until the monotonic `deadline` at most; return whether that is so."""
 
 
 S = TypeVar("S", bound=Service)

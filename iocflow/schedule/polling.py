@@ -218,12 +218,18 @@ class PollingLauncher(BaseLauncher):
             logger.debug("launcher %s: nothing found", self.name, extra={"launcher": self.name})
 
     def _refusal(self, moment: datetime, seed: object, progress: Progress) -> SeedError | None:
-        """Run a seed; return the error when no run could begin with it, which its poller has to hear of."""
+        """Run a seed; return the error when no run could begin with it, which its poller has to hear of.
+
+        Raises:
+            StoreError: The store of durable runs could not take it: the tick ends, and the cursor stays where it is.
+        """
         if seed is None:  # to a run it is no seed at all
             why = "poll() yielded None, which is no seed; yield a seed for each run, or nothing at all"
             self._count(Count.REFUSED, why)
             return SeedError(why)
         ended = self._host.perform(self._launch(moment, seed), progress)
+        if ended.untried and ended.error:
+            raise ended.error
         return ended.error if isinstance(ended.error, SeedError) and not ended.failing_activity else None
 
     def _launch(self, moment: datetime, seed: object, key: str = "") -> Launch:

@@ -19,6 +19,7 @@ from iocflow.launch.pool import Progress
 from iocflow.parallel_split import ParallelSplitProcessor
 from iocflow.run import Outcome, Run
 from iocflow.sequence import SequenceProcessor
+from iocflow.store.errors import StoreLostError
 
 Process = Callable[..., SequenceProcessor[Any]]
 
@@ -177,7 +178,44 @@ def test_a_processor_that_cannot_be_launched(host: DaemonHost, caplog: pytest.Lo
 def test_every_outcome_has_an_acknowledgement() -> None:
     """No outcome is left without an answer to the origin."""
     done = {one for one in Outcome if acknowledgement_of(one) is Acknowledgement.DONE}
-    assert done == {Outcome.COMPLETED, Outcome.STOPPED}
+    assert done == {Outcome.COMPLETED, Outcome.STOPPED, Outcome.SUBMITTED}
+
+
+class Engine:
+    """Takes the runs that are entrusted to it as a store does, unless it is in trouble."""
+
+    def __init__(self, trouble: Exception | None = None) -> None:
+        self.trouble = trouble
+
+    def launch(self, processor: Any, seed: object, **asked: object) -> Run[Any]:
+        if self.trouble is not None:
+            raise self.trouble
+        run: Run[Any] = Run()
+        run.of, run.id, run.outcome, run.ticks = processor, "17", Outcome.SUBMITTED, [0.0]
+        run.context = processor.new_context()
+        return run
+
+
+def test_a_durable_run_is_handed_over(host: DaemonHost, process: Process, caplog: pytest.LogCaptureFixture) -> None:
+    """A run that was submitted is counted as that, told by the id that it has in its store, and dealt with."""
+    caplog.set_level(logging.INFO, "iocflow.launch")
+    processor = process(fail)
+    processor.entrust(Engine())
+    ended = perform(host, processor, 1)
+    assert (ended.outcome, ended.acknowledgement) == (Outcome.SUBMITTED, Acknowledgement.DONE)
+    assert counts(host) == {"started": 1, "submitted": 1}
+    assert caplog.messages[-1].startswith("x: run 17 of p was submitted after 0.")
+    assert vars(caplog.records[-1])["run_id"] == "17"
+
+
+def test_a_store_in_trouble(host: DaemonHost, process: Process, caplog: pytest.LogCaptureFixture) -> None:
+    """What the store could not take counts as a trouble, and its origin is told to bring it again."""
+    processor = process(fail)
+    processor.entrust(Engine(StoreLostError("the server is gone")))
+    ended = perform(host, processor, 1)
+    assert ended.acknowledgement is Acknowledgement.RETURNED
+    assert counts(host) == {"started": 1, "errors": 1}
+    assert "could not be submitted (StoreLostError: the server is gone)" in caplog.messages[-1]
 
 
 def test_a_service_is_made_once(host: DaemonHost) -> None:
