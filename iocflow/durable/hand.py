@@ -10,6 +10,9 @@ from iocflow.durable.move import Move
 from iocflow.durable.quick import Quick
 from iocflow.durable.strand import Strand
 
+Ready = Strand | Quick | Held
+"""What may go on: a strand, or a run that was just claimed."""
+
 
 class Hand:
     """The runs of one worker; changed by the thread that leads, but for `ready`, which any thread takes from.
@@ -21,7 +24,7 @@ class Hand:
 
     def __init__(self) -> None:
         """Begin empty."""
-        self.ready: deque[Strand | Quick | Held] = deque()
+        self.ready: deque[Ready] = deque()
         self.suspects = 0
         self._groups: dict[int, deque[Held]] = {}
         self._group_of: dict[int, int] = {}
@@ -30,7 +33,7 @@ class Hand:
         """Return the number of groups in hand."""
         return len(self._groups)
 
-    def next(self) -> Strand | Quick | Held | None:
+    def next(self) -> Ready | None:
         """Take what is ready longest."""
         try:
             return self.ready.popleft()
@@ -44,6 +47,8 @@ class Hand:
     def take(self, held: Held) -> bool:
         """Take a run in; return whether it is the first of its group, and may begin."""
         group = self._groups.setdefault(held.claimed.group, deque())
+        if group:
+            held.group = group[0].group  # the state goes from one run to the next
         group.append(held)
         self._group_of[held.claimed.id] = held.claimed.group
         self.suspects += held.claimed.suspect
