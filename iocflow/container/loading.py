@@ -129,7 +129,7 @@ def load(
         path: The container file.
         profiles: The names of profiles; a later one replaces what an earlier one says.
         values: What wins over the file's `values:`, by dotted key (`{"smtp.host": "localhost"}`).
-        allow: Packages that the file may name, beside those that it allows itself.
+        allow: Packages that the file may name, beside those that it allows itself; never the standard library.
         override: Objects that replace beans by id, for tests; the real ones are never built.
         secrets: Gets the secrets that the file names, before anything is built, and is then `app.secrets`: whoever
             masks logs can begin with it.

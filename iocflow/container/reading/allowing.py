@@ -13,7 +13,16 @@ from iocflow.container.nodes import clipped, is_unresolved
 from iocflow.container.reading.files import Refusal, lines_of, read_text
 from iocflow.wiring import Findings, Node, Place, Scalar
 
-__all__ = ["ProjectAllow", "is_dotted", "is_standard", "lies_in", "package_name", "project_allow", "refusal_of"]
+__all__ = [
+    "ProjectAllow",
+    "given_allow",
+    "is_dotted",
+    "is_standard",
+    "lies_in",
+    "package_name",
+    "project_allow",
+    "refusal_of",
+]
 
 _TOML_PLACE = re.compile(r" *\(at (?:line (\d+), column (\d+)|end of document)\)")
 _OURS = re.compile(r"""(?m)(?:^|\.)\s*["']?iocflow["']?\s*[\].=]""")
@@ -64,6 +73,24 @@ def refusal_of(package: str) -> tuple[str, str] | None:
     if package.partition(".")[0] == "iocflow":
         return "iocflow's own", "its activities and handlers can be named without it"
     return None
+
+
+def given_allow(given: Iterable[str], place: Place, findings: Findings) -> tuple[str, ...]:
+    """Return those of the `given` packages that can be allowed; note the others at `place`.
+
+    A caller allows no more than a file: with the standard library, whoever writes the file could run any command.
+    """
+    allowed = []
+    for package in given:
+        refused = refusal_of(package)
+        if not is_dotted(package):
+            what = f"`allow=` takes the dotted names of packages, not `{clipped(package)}`"
+            findings.error(place, what, "write it like `acme.jobs`")
+        elif refused:
+            findings.error(place, f"`allow=` cannot name {refused[0]} `{package}`", refused[1])
+        else:
+            allowed.append(package)
+    return tuple(allowed)
 
 
 @dataclass(frozen=True, slots=True)

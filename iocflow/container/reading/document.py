@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iocflow.container.extensions import Extensions
-from iocflow.container.reading.allowing import lies_in, project_allow
+from iocflow.container.reading.allowing import given_allow, lies_in, project_allow
 from iocflow.container.reading.imports import FileReader
 from iocflow.container.reading.merging import Merged
 from iocflow.container.reading.origins import Origins
@@ -71,7 +71,8 @@ def read_document(
         path: The root file.
         profiles: The chosen profiles; a later one replaces what an earlier one says.
         values: What wins over the files' `values:`, by dotted key (`smtp.host`).
-        allow: Packages that names may come from, beside those that the root file allows.
+        allow: Packages that names may come from, beside those that the root file allows; what a file cannot allow, a
+            caller cannot either.
         environ: The environment, `os.environ` by default.
         secrets: Gets the secrets that are read.
     """
@@ -95,7 +96,8 @@ def _allow(document: Document, reader: FileReader, given: tuple[str, ...]) -> No
     project = project_allow(os.path.dirname(os.path.abspath(document.path)), document.findings)
     root = next((source for source in reader.files if source.file == document.path), None)
     own = (root.package, *(package for package, _ in root.allow)) if root else ()
-    document.allow = tuple(dict.fromkeys(package for package in (*own, *given, *project.packages) if package))
+    lent = given_allow(given, Place(document.path, 1, 1), document.findings)
+    document.allow = tuple(dict.fromkeys(package for package in (*own, *lent, *project.packages) if package))
     document.sources = {**reader.sources, **project.sources}
     for source in reader.files:
         for package, place in source.allow:

@@ -303,12 +303,6 @@ def test_ways_to_allow(ask: Ask) -> None:
     ]
 
 
-def test_the_caller_can_allow_what_a_file_cannot(ask: Ask) -> None:
-    """`load(allow=…)` is code, so it may name the standard library; what is found must lie in it as well."""
-    assert ask("textwrap.dedent", "function", allow=["textwrap"])[0].__name__ == "dedent"
-    assert ask("subprocess.Popen", "class", allow=["asyncio"])[0] is None
-
-
 def test_relative_names_need_a_package(ask: Ask) -> None:
     """`.Name` is relative to the package of its own file."""
     assert ask(".Sender", head="allow: PKG")[1] == [

@@ -16,6 +16,7 @@ Plain = Callable[..., Any]
 
 MAPPING = "must be a mapping; write `key: value` lines, indented below it"
 OWN_PACKAGE = "call it in a function of a package of your own, and name that"
+READY_MADE = "its activities and handlers can be named without it"
 TWICE = "is defined twice; rename or remove one; only a profile replaces a definition"
 
 
@@ -159,6 +160,27 @@ def test_packages(read: Read, told: Told) -> None:
         "a.yaml:3:22: warning: `allow:` of an imported file counts for nothing: `elsewhere`; write it in `app.yaml`"
     ]
     assert not document.findings.failed
+
+
+@pytest.mark.parametrize(
+    ("package", "message"),
+    [
+        ("shutil", f"cannot name the standard library's `shutil`; {OWN_PACKAGE}"),
+        ("os.path", f"cannot name the standard library's `os.path`; {OWN_PACKAGE}"),
+        ("builtins", f"cannot name the standard library's `builtins`; {OWN_PACKAGE}"),
+        (
+            "iocflow.store",
+            "cannot name iocflow's own `iocflow.store`; its activities and handlers can be named without it",
+        ),
+        ("", "takes the dotted names of packages, not ``; write it like `acme.jobs`"),
+        (".jobs", "takes the dotted names of packages, not `.jobs`; write it like `acme.jobs`"),
+    ],
+)
+def test_what_a_caller_cannot_allow(read: Read, told: Told, package: str, message: str) -> None:
+    """A caller allows no more than a file can: neither the standard library, nor iocflow, nor what is no package."""
+    document = read("package: acme.jobs\n", allow=["given", package])
+    assert document.allow == ("acme.jobs", "given")
+    assert told(document) == [f"app.yaml:1:1: `allow=` {message}"]
 
 
 def test_one_name_for_a_list(read: Read) -> None:
