@@ -40,6 +40,8 @@ class Held:
     Strands run in several threads, one at a time each; what concerns all of them is done under a lock.
     """
 
+    transactional = False
+
     def __init__(
         self, claimed: Claimed, job: Job | None, store: Store, clock: StoreClock, save: Callable[[Move], None]
     ) -> None:
@@ -70,7 +72,12 @@ class Held:
 
     # Taking up.
 
-    def take_up(self) -> Move:
+    @property
+    def held(self) -> Held:
+        """Itself, as what is ready."""
+        return self
+
+    def move(self) -> Move:
         """Return the move that begins or resumes the run: most often nothing but the strands that are ready.
 
         Raises:
@@ -346,6 +353,11 @@ class Held:
             first = self._n + 1
             self._n += len(rows)
         return [row._replace(n=first + i) for i, row in enumerate(rows)]
+
+    def next_number(self) -> int:
+        """Return the next number, for a run of one strand."""
+        self._n += 1
+        return self._n
 
     def save(self, strand: Strand) -> None:
         """Make a strand's memo durable now."""

@@ -27,7 +27,11 @@ class Quick:
         at: The index of the next step.
     """
 
-    transactional = once = False
+    __slots__ = (
+        "_calls", "_context", "_info", "_names", "_plan", "_plan_id", "_seed", "_stored", "_strand",
+        "_write", "at", "held",
+    )  # fmt: skip
+    transactional = False
 
     def __init__(
         self, held: Held, plan_id: int, plan: Plan, at: int, context: Any, stored: bytes | None, seed: Any = None
@@ -35,6 +39,7 @@ class Quick:
         """Take a step to go on from; `stored` is the context's last record, `seed` is still to be set."""
         self.held, self.at = held, at
         self._plan_id, self._plan, self._context, self._stored, self._seed = plan_id, plan, context, stored, seed
+        self._calls, self._names, self._write = held.job.calls, held.job.processor.names, held.job.codec.write
         self._info: DurableStepInfo | None = None
         self._strand: Strand | None = None
 
@@ -43,7 +48,7 @@ class Quick:
     def lend(self) -> StepInfo:
         """Return the info of the step under way."""
         if self._info is None:
-            held, name = self.held, self.held.job.processor.names[self.at]
+            held, name = self.held, self._names[self.at]
             info = self._info = DurableStepInfo(self, str(held.claimed.id), held.job.processor.name)
             info.activity, info.idempotency_key = name, f"{held.key}/{name}#{self.at + 1}"
             info.deadline = held.deadline
@@ -66,12 +71,12 @@ class Quick:
 
     # Going on.
 
-    def go(self) -> Move:
+    def move(self) -> Move:
         """Do one step, and return what is to be recorded."""
-        context, clock = self._context, self.held.clock
+        context = self._context
         began = time.time()
         context._asked, context._lender, token = None, self, current.set(self)
-        seeding, job = self._seed is not None, self.held.job
+        seeding = self._seed is not None
         result: ProcessContext | str | None = None
         failure: Exception | RunSignal | None = None
         data: bytes | None = None
@@ -80,10 +85,10 @@ class Quick:
                 context.set_seed_data(self._seed)
                 seeding, self._seed = context._asked is not None, None
             if not seeding:
-                returned = job.calls[self.at](context)
+                returned = self._calls[self.at](context)
                 if returned is not None:
-                    result = settle(job.activity(self.at), returned, job.processor.runner)
-                data = job.codec.write(context)
+                    result = self._settled(returned)
+                data = self._write(context)
         except RunSignal as signal:
             failure = signal
         except Exception as error:  # noqa: BLE001 - handlers decide
@@ -93,20 +98,24 @@ class Quick:
             current.reset(token)
         same = result is None or result is context
         if data is not None and same and context._asked is None and self._strand is None:
-            return self._done(data, began + clock.shift, time.time() + clock.shift)
+            return self._done(data, began, time.time())
         return self._leave(seeding, result, failure, began)
 
+    def _settled(self, returned: object) -> ProcessContext | str | None:
+        job = self.held.job
+        return settle(job.activity(self.at), returned, job.processor.runner)
+
     def _done(self, data: bytes, began: float, ended: float) -> Move:
-        name = self.held.job.processor.names[self.at]
+        held, name, shift = self.held, self._names[self.at], self.held.clock.shift
         self.at += 1
         self._info = None
-        changed, self._stored = data != self._stored, data
-        run, last = self.held.claimed.id, self.at == len(self.held.job.processor.names)
-        pos = None if last else str(self.at)
-        record = Record(
-            run, 0, "step", "", name, began, ended, "DONE", 1, None, None, self._plan_id, pos, data if changed else None
-        )
-        return self.held.moved_plainly(self, record, last=last)
+        changed = None if data == self._stored else data
+        self._stored = data
+        last = self.at == len(self._names)
+        run, n, pos = held.claimed.id, held.next_number(), None if last else str(self.at)
+        rest = "DONE", 1, None, None, self._plan_id, pos, changed
+        record = Record(run, n, "step", "", name, began + shift, ended + shift, *rest)
+        return held.moved_plainly(self, record, last=last)
 
     # Leaving the quick path.
 

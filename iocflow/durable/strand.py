@@ -19,6 +19,7 @@ from iocflow.store.contract import Record, StepTransaction
 if TYPE_CHECKING:
     from iocflow.durable.fork import Fork
     from iocflow.durable.held import Held
+    from iocflow.durable.move import Move
 
 # What leaves nothing worth a record: it is done again from the same context.
 _NOTHING_YET = ("seed", "items")
@@ -97,6 +98,10 @@ class Strand(Performer):
         self._saved = stored
 
     # Going on.
+
+    def move(self) -> Move:
+        """Do one step, and return what is to be recorded."""
+        return self.held.go(self)
 
     def go(self, transaction: StepTransaction | None = None) -> list[Record]:
         """Perform from the present command up to the next step, sleep, wait, fork or end; return what to record.

@@ -19,11 +19,10 @@ from dataclasses import dataclass
 
 from iocflow.durable.clock import StoreClock
 from iocflow.durable.errors import ContextError
-from iocflow.durable.hand import Hand
+from iocflow.durable.hand import Hand, Ready
 from iocflow.durable.held import Held
 from iocflow.durable.job import Job
 from iocflow.durable.move import Move
-from iocflow.durable.quick import Quick
 from iocflow.durable.strand import Strand
 from iocflow.durable.window import Window
 from iocflow.store.contract import Batch, Claimed, Receipt, Store
@@ -149,19 +148,16 @@ class Worker:
             else:
                 self._do(one)
 
-    def _do(self, one: Strand | Quick | Held) -> None:
+    def _do(self, one: Ready) -> None:
         """Let a strand, or a run that was just claimed, go on."""
-        held = one if isinstance(one, Held) else one.held
+        held = one.held
         if held.revoked:
             return
         try:
-            if isinstance(one, Held):
-                move = one.take_up()
-            elif isinstance(one, Strand) and one.transactional:
+            if isinstance(one, Strand) and one.transactional:
                 self._do_in_transaction(one)
                 return
-            else:
-                move = one.go() if isinstance(one, Quick) else held.go(one)
+            move = one.move()
         except ContextError as error:
             move = self._given_up(held, str(error))
         except BaseException as error:
@@ -194,7 +190,7 @@ class Worker:
             with self._lead:
                 self._settle([move], receipt)
 
-    def _ready(self, strands: Sequence[Strand | Quick | Held]) -> None:
+    def _ready(self, strands: Sequence[Ready]) -> None:
         self._hand.ready.extend(strands)
         self._wake(len(strands) - 1)  # this thread takes one itself
 
@@ -284,7 +280,7 @@ class Worker:
         if not self._look and self._room():
             self._hungry.set()
         self._hand.drop(receipt.dropped)
-        ready: list[Strand | Quick | Held] = []
+        ready: list[Ready] = []
         for move in moves:
             if move.lets_go:
                 ready += self._hand.let_go(move)
