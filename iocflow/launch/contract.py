@@ -39,11 +39,12 @@ class Poller(Protocol):
 
     `poll` is called once a tick. Each seed that it yields starts one run, and the next one is asked for only when that
     run has ended, whatever its outcome. A generator is therefore resumed behind its `yield` exactly then, which is
-    where it moves its cursor: a crash in between repeats that seed and loses none. When a seed does not fit the
-    processor, so that no activity ran, or is None, which is no seed, the `SeedError` is raised in the generator at its
-    `yield`: one that catches it can leave the seed where it is and go on with the next. When the daemon stops, the
-    generator is resumed behind the seed whose run has ended, and closed at its next `yield`. What `poll` raises, that
-    error and `SystemExit` included, ends the tick; it is logged and counted, and the next tick polls again.
+    where it moves its cursor: a crash in between repeats that seed and loses none. When no run could begin with a seed,
+    so that no activity ran, a `SeedError` is raised in the generator at its `yield`: the seed does not fit the
+    processor, or is None, which is no seed; or no context could be made, say, and the error's cause tells why. One that
+    catches it can leave the seed where it is and go on with the next. When the daemon stops, the generator is resumed
+    behind the seed whose run has ended, and closed at its next `yield`. What `poll` raises, that error and `SystemExit`
+    included, ends the tick; it is logged and counted, and the next tick polls again.
     """
 
     def poll(self) -> Iterable[object]:

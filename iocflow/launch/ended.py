@@ -36,6 +36,12 @@ class Ended:
         return Acknowledgement.RETURNED if self.untried else acknowledgement_of(self.outcome)
 
     @property
+    def refused(self) -> bool:
+        """Whether it failed before any activity ran: no context could be made, say, or the seed does not fit it."""
+        begun = self.run is not None and bool(self.run.steps)
+        return self.outcome is Outcome.FAILED and not self.untried and not begun
+
+    @property
     def failing_activity(self) -> str:
         """The path of the activity that failed first; empty when the seed was refused, or the run was interrupted."""
         rows = self.run.steps if self.run else ()

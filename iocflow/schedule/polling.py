@@ -14,6 +14,7 @@ from typing import Any
 from iocflow.errors import SeedError
 from iocflow.launch.contract import Launch, Launchable, Overlap, Poller
 from iocflow.launch.counters import Count
+from iocflow.launch.ended import Ended
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import BaseLauncher, Host
 from iocflow.launch.pool import Progress, Task
@@ -230,7 +231,7 @@ class PollingLauncher(BaseLauncher):
         ended = self._host.perform(self._launch(moment, seed), progress)
         if ended.untried and ended.error:
             raise ended.error
-        return ended.error if isinstance(ended.error, SeedError) and not ended.failing_activity else None
+        return _seed_error(ended, self.processor.name) if ended.refused else None
 
     def _launch(self, moment: datetime, seed: object, key: str = "") -> Launch:
         return Launch(
@@ -246,6 +247,15 @@ class PollingLauncher(BaseLauncher):
         self.counters.add(count, number)
         level = logging.INFO if count is Count.SKIPPED_OVERLAP else logging.WARNING
         logger.log(level, f"launcher %s: {message}", self.name, *args, extra={"launcher": self.name})
+
+
+def _seed_error(ended: Ended, processor: str) -> SeedError:
+    """Return what its poller is told of a seed that no run could begin with, whatever it was that failed."""
+    if isinstance(ended.error, SeedError):
+        return ended.error
+    told = SeedError(f"no run of {processor} could begin: {ended.reason}")
+    told.__cause__ = ended.error
+    return told
 
 
 def _following(seeds: Iterator[Any], refused: SeedError | None) -> Any:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from iocflow.activities import PollQuery
 from iocflow.context import ProcessContext
 from iocflow.errors import SeedError
 from iocflow.launch.counters import Count
 from iocflow.launch.host import DaemonHost
 from iocflow.launch.snapshot import LauncherState
+from iocflow.parallel_split import ParallelSplitProcessor
 from iocflow.schedule import at, cron, every
 from iocflow.schedule.polling import PollingLauncher
 from iocflow.schedule.timer import Timer
@@ -271,6 +277,86 @@ def test_a_seed_that_does_not_fit_moves_no_cursor(host_with: HostWith, catches: 
         )
     )
     assert moved == ([1, 3] if catches else [1])
+
+
+class Unmade(ProcessContext):
+    def __init__(self) -> None:
+        raise ConnectionError("the license server is down")
+
+
+class Unseeded(ProcessContext):
+    def set_seed_data(self, seed_data: object) -> None:
+        raise ConnectionError("the license server is down")
+
+
+def unmade() -> Unmade:
+    return Unmade()
+
+
+def nothing(context: ProcessContext) -> None:
+    pass
+
+
+CANNOT_BEGIN = {
+    "no context": SequenceProcessor([nothing], context=Unmade, name="p"),
+    "no context for a split": ParallelSplitProcessor({"a": nothing}, context=Unmade, name="p"),
+    "no seed": SequenceProcessor([nothing], context=Unseeded, name="p"),
+    "no seed, and a finally": SequenceProcessor([nothing], context=Unseeded, finally_=[nothing], name="p"),
+    "no context from a function": SequenceProcessor([nothing], context=unmade, name="p"),
+}
+
+
+@pytest.mark.parametrize("processor", CANNOT_BEGIN.values(), ids=CANNOT_BEGIN)
+def test_whatever_keeps_a_run_from_beginning_is_told_to_the_poller(host_with: HostWith, processor: Any) -> None:
+    """When no activity ran, the poller hears of it at its `yield`, with the cause, and goes on with the next seed."""
+    told: list[SeedError] = []
+    moved: list[object] = []
+
+    class Finds:
+        def poll(self) -> Iterator[object]:
+            for seed in ("a", "b"):
+                try:
+                    yield seed
+                except SeedError as error:
+                    told.append(error)
+                else:
+                    moved.append(seed)
+
+    host = host_with("x")
+    started(host, every("60s", processor, name="x", poll=Finds())).turn()
+    eventually(lambda: len(told) == 2 and counts(host, "x") == {"started": 2, "failed": 2})
+    assert moved == []
+    assert str(told[0]) == "no run of p could begin: ConnectionError: the license server is down"
+    assert isinstance(told[0].__cause__, ConnectionError)
+
+
+def test_rows_wait_while_no_run_can_begin(host_with: HostWith, watch, tmp_path: Path) -> None:
+    """`PollQuery` keeps none of the rows that no run could begin with as polled; when runs begin again, all are run."""
+    database = tmp_path / "orders.db"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE orders (number INTEGER)")
+        connection.executemany("INSERT INTO orders VALUES (?)", [(1,), (2,)])
+    seen: list[object] = []
+
+    class Fragile(ProcessContext):
+        seed_data: dict[str, int]
+        broken = True
+
+        def __init__(self) -> None:
+            if Fragile.broken:
+                raise ConnectionError("the license server is down")
+
+    processor = SequenceProcessor([lambda context: seen.append(context.seed_data["number"])], context=Fragile)
+    host = host_with("x")
+    poll = PollQuery(database, "SELECT number FROM orders", "number")
+    timer = started(host, every("60s", processor, name="x", poll=poll))
+    timer.turn()
+    eventually(lambda: counts(host, "x") == {"started": 2, "failed": 2})
+    Fragile.broken = False
+    watch.pass_by(60)
+    timer.turn()
+    eventually(lambda: counts(host, "x") == {"started": 4, "failed": 2, "completed": 2})
+    assert seen == [1, 2]
 
 
 def test_none_is_no_seed(host_with: HostWith, work: Work) -> None:
