@@ -16,6 +16,7 @@ _PUBLIC = {
     "context": "ProcessContext StepInfo",
     "error_handling": "CONTINUE FAIL PASS STOP Decision ErrorHandler GoTo LoggingErrorHandler OnError"
     " RaisingErrorHandler Retry RetryingErrorHandler",
+    "durable.client": "Client",
     "durable.job": "Durable",
     "errors": "IocflowError JoinConflictError RecordedError SeedError StepLimitError"
     " UnknownActivityError UnsetError UnsupportedActivityError",

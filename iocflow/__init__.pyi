@@ -12,6 +12,7 @@ from iocflow.container import client as client
 from iocflow.container import load as load
 from iocflow.context import ProcessContext as ProcessContext
 from iocflow.context import StepInfo as StepInfo
+from iocflow.durable.client import Client as Client
 from iocflow.durable.job import Durable as Durable
 from iocflow.error_handling import CONTINUE as CONTINUE
 from iocflow.error_handling import FAIL as FAIL

@@ -20,6 +20,22 @@ from iocflow.errors import ErrorRecord, IocflowError, JoinConflictError, UnsetEr
 _NEVER_JOINED = frozenset({"stopped", "stop_reason"})
 
 
+class RunGroup(Protocol):
+    """The runs that go one at a time, in order, as `context.step.group` shows them.
+
+    Attributes:
+        key: The group's name; None when the run is alone in it.
+        state: JSON-able data that the group's runs hand to one another; it is saved with the run's next record.
+    """
+
+    key: str | None
+    state: Any
+
+
+def _not_durable(what: str) -> IocflowError:
+    return IocflowError(f"only a durable run can {what}: set `durable: true` for its processor")
+
+
 class StepInfo:
     """What the engine lends an activity while it runs, as `context.step`; empty outside a run.
 
@@ -68,7 +84,25 @@ class StepInfo:
         Raises:
             IocflowError: The run is not durable.
         """
-        raise IocflowError(f"only a durable run can wait, as for {name!r}: set `durable: true` for its processor")
+        raise _not_durable(f"wait, as for {name!r}")
+
+    @property
+    def transaction(self) -> Any:
+        """The store's DB-API connection, in the transaction of a durable run's step with `mode: transactional`.
+
+        Raises:
+            IocflowError: The run is not durable, or the step has another mode.
+        """
+        raise _not_durable("have a transaction")
+
+    @property
+    def group(self) -> RunGroup:
+        """The group of a durable run.
+
+        Raises:
+            IocflowError: The run is not durable.
+        """
+        raise _not_durable("have a group")
 
     def lend(self) -> StepInfo:
         """Return itself: it is up to date."""

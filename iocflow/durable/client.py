@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, Protocol, Self, TypedDict, Unpack
 
 from iocflow.durable.codes import data_of
 from iocflow.durable.errors import ConflictError, SubmitError, UnknownRunError
@@ -296,6 +296,14 @@ class Client:
     def close(self) -> None:
         """Close the store."""
         self.store.close()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Close the store."""
+        self.close()
 
 
 def _ticket(one: Submission, accepted: Accepted) -> Ticket:

@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, MutableMapping
 from typing import Any, NoReturn, Protocol
 
-from iocflow.context import StepInfo
+from iocflow.context import RunGroup, StepInfo
 from iocflow.durable.errors import NotTransactionalError, SignalOrderError, SignalTimeoutError
 from iocflow.errors import RunSignal
 
 
-class GroupState:
+class GroupState(RunGroup):
     """The run's group: its key, and a small JSON-able state that is saved with the run's next record."""
 
     def __init__(self, key: str | None, stored: bytes | None) -> None:

@@ -111,7 +111,7 @@ class Strand(Performer):
         """
         self._connection = transaction and transaction.connection
         reply, self.reply = self.reply, None
-        began = time.time()
+        began, worth = time.time(), False
         with self.at_work():
             while True:
                 tried = self.command
@@ -120,10 +120,10 @@ class Strand(Performer):
                 self.command, self.position = advance(self.plan, self.position, reply)
                 self.follow(tried, reply, self.command, self.position)
                 self._note(tried, reply, began)
-                reply = None
-                if self._boundary(tried):
+                worth, reply = worth or tried.get("mode") not in _NOTHING_YET, None
+                if self._boundary(worth=worth):
                     break
-        return self._records(began)
+        return self._records(began) if worth or self.command["do"] != "run" else []
 
     def prepare(self, command: Command, deadline: float | None) -> None:
         """Bring the info up to date, and lend it the transaction of this attempt."""
@@ -143,15 +143,14 @@ class Strand(Performer):
                 reply = {**self.failed(error), "stop": reply.get("stop", False)}
         if transaction is not None and ("error" in reply or "wait" in reply):
             transaction.undo()
-            self._go_on_with(self.held.context(self._saved))
+            self._go_on_with(self.held.context(self._saved or self._initial()))
         return reply
 
-    def _boundary(self, tried: Command) -> bool:
-        """Return whether the strand may not go on before what it did is on record."""
-        command = self.command
-        if command["do"] == "run" and command["mode"] != "execute":
-            return False
-        return not (command["do"] == "run" and tried.get("mode") in _NOTHING_YET and not self._rows)
+    def _boundary(self, *, worth: bool) -> bool:
+        """Return whether the strand may not go on before what it did, if that is worth it, is on record."""
+        if self.command["do"] != "run":
+            return True
+        return self.command["mode"] == "execute" and (worth or self.transactional or self.once)
 
     # What is recorded.
 

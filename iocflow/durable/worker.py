@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import os
 import platform
 import threading
@@ -93,6 +94,7 @@ class Worker:
         self._stopping = True
         with self._changed:
             self._changed.notify_all()
+        self._hungry.set()
         self.store.rouse()
         end = None if grace is None else time.monotonic() + grace
         for thread in self._threads:
@@ -277,8 +279,6 @@ class Worker:
         self._clock.set(receipt.now)
         self._wake_at = receipt.wake
         self._look = self._look or receipt.more
-        if not self._look and self._room():
-            self._hungry.set()
         self._hand.drop(receipt.dropped)
         ready: list[Ready] = []
         for move in moves:
@@ -289,6 +289,8 @@ class Worker:
             move.tell_done()
         for claimed in receipt.claimed:
             ready += self._claimed(claimed)
+        if not self._look and self._room():
+            self._hungry.set()
         self._ready(ready)
 
     def _claimed(self, claimed: Claimed) -> list[Held]:
@@ -315,11 +317,11 @@ class Worker:
 
     def _watch(self) -> None:
         """Look for new work, for what is due, and for the dead; show life when no commit did."""
-        swept = 0.0
+        swept = -math.inf
         while not self._stopping:
             try:
                 patience = self._patience()
-                if self._hungry.wait(patience):
+                if self._hungry.wait(patience) and not self._stopping:
                     self._hungry.clear()
                     self.store.listen(patience)
                 if time.monotonic() - swept >= self.settings.tick:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from iocflow.container.checking.checks import Checks
-from iocflow.container.checking.description import Block, Step
+from iocflow.container.checking.description import Block, Chosen, Step
 from iocflow.container.checking.graph import all_steps, children
 from iocflow.container.checking.roles import Roles
 from iocflow.container.inspecting.annotations import member_of, shown
@@ -30,11 +30,11 @@ def warn_about_time(checks: Checks, roles: Roles) -> None:
     for id, bean in checks.defined.items():
         if bean.time_limit is not None and id not in checks.overrides:
             target = bean.target if bean.kind == "call" else bean.type
-            if target is not object and not _keeps_time(target):
+            if target is not object and not _keeps_time(target) and not _transactional(bean.mode):
                 _warn_of_limit(checks, bean.place, f"the time limit of bean `{id}`", target)
     for process in checks.described.values():
         for step in all_steps((*children(process.shape), *process.finally_)):
-            if step.time_limit is None:
+            if step.time_limit is None or _transactional(step.mode):
                 continue
             for target in _targets(step, roles):
                 if not _keeps_time(target):
@@ -51,6 +51,11 @@ def _targets(step: Step, roles: Roles) -> Iterator[Any]:
         target = roles.target(step.what)
         if target is not None and target is not object:
             yield target
+
+
+def _transactional(mode: Chosen | None) -> bool:
+    """Return whether the limit is asked for by the mode, and what runs so long holds the store's lock anyway."""
+    return mode is not None and mode.word == "transactional"
 
 
 def _warn_of_limit(checks: Checks, place: Place, what: str, target: Any) -> None:
