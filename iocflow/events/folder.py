@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -106,6 +107,11 @@ class FolderSource:
     def identity(self) -> str:
         """The folder's real path, without links; it need not exist."""
         return f"folder:{os.path.realpath(self.path)}"
+
+    def reserve(self) -> None:
+        """Make the folders and lock them, as far as that can be done now; `open` does the rest, and tells why not."""
+        with contextlib.suppress(OSError):
+            self._places.prepare()
 
     def open(self) -> None:
         """Make the folders, lock them, and find what an earlier process had in hand."""

@@ -78,6 +78,11 @@ class EventLauncher(BaseLauncher):
         silent = self._host.clock.monotonic() - self._turned if self._thread and not self._over else 0.0
         return f"no progress for {silent:.0f} s" if silent > SILENT + max(PAUSES) else self._trouble
 
+    def reserve(self, host: Host) -> None:
+        """Keep other processes from the source."""
+        super().reserve(host)
+        self.source.reserve()
+
     def start(self, host: Host) -> None:
         """Start the consumer, which opens the source."""
         self._lent = host
@@ -97,6 +102,7 @@ class EventLauncher(BaseLauncher):
     def finish(self, deadline: float) -> bool:
         """Wait until every event in hand is settled; give back those that are not in time."""
         if self._thread is None:
+            self.source.close()
             return True
         self._thread.join(max(deadline - self._host.clock.monotonic(), 0.0))
         in_time = not self._thread.is_alive()

@@ -90,6 +90,9 @@ class MemorySource:
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._in_hand, timeout)
 
+    def reserve(self) -> None:
+        """Do nothing: no other process sees this memory."""
+
     def open(self) -> None:
         """Do nothing: memory is always there."""
 

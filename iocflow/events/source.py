@@ -71,9 +71,9 @@ class Reason:
 class EventSource(Protocol):
     """Brings events, and settles each of them when it is told what became of it.
 
-    All methods but `wake` are called in one thread, the launcher's. A source that is in trouble raises; the launcher
-    waits a while and calls `open` again, also while deliveries are in hand: those stay valid. An event that was neither
-    settled nor given back when the process ended is brought again later: at least once, never lost.
+    All methods but `reserve` and `wake` are called in one thread, the launcher's. A source that is in trouble raises;
+    the launcher waits a while and calls `open` again, also while deliveries are in hand: those stay valid. An event
+    that was neither settled nor given back when the process ended is brought again later: at least once, never lost.
     """
 
     @property
@@ -83,6 +83,16 @@ class EventSource(Protocol):
     @property
     def identity(self) -> str:
         """What is read, however its address is spelled: equal for two sources that would take each other's events."""
+
+    def reserve(self) -> None:
+        """Keep other processes out, where that can be done without waiting; the first call, before anything is run.
+
+        What cannot be had now, but perhaps later, is left to `open`.
+
+        Raises:
+            ImpossibleSourceError: It can never be opened as it is configured.
+            LockedError: Another process has it.
+        """
 
     def open(self) -> None:
         """Get ready to receive.

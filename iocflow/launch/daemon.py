@@ -12,7 +12,7 @@ from typing import NoReturn, Protocol, TypeVar
 
 from iocflow.launch.clock import Clock, SystemClock
 from iocflow.launch.counters import Counters
-from iocflow.launch.errors import LauncherError
+from iocflow.launch.errors import ImpossibleSourceError, LauncherError, LockedError
 from iocflow.launch.exit_codes import ExitCode
 from iocflow.launch.host import DaemonHost
 from iocflow.launch.launcher import Companion, Launcher, Service
@@ -185,35 +185,51 @@ class Daemon:
         return self._finish(order)
 
     def _start(self) -> _Stop | None:
+        """Start all; a daemon that another one keeps from working finds that out before it does anything."""
+        return self._reserve() or self._start_companions() or self._start_launchers()
+
+    def _reserve(self) -> _Stop | None:
+        stops = [self._tried(one, partial(one.reserve, self._host)) for one in self._launchers]
+        found = [stop for stop in stops if stop]
+        for other in found[1:]:
+            logger.error("%s", self._host.mask(other.why))
+        return found[0] if found else None
+
+    def _start_companions(self) -> _Stop | None:
         for companion in self._companions:
             try:
                 companion.start()
             except Exception as error:  # noqa: BLE001 - it is told, and ends the daemon
                 logger.error("%s: %s", companion.name, self._host.mask(error_text(error)))
                 return _Stop(f"{companion.name} cannot start", ExitCode.FAILED)
-        return self._start_launchers()
+        return None
 
     def _start_launchers(self) -> _Stop | None:
         for launcher in self._launchers:
-            try:
-                launcher.start(self._host)
-            except LauncherError as error:
-                logger.error("launcher %s: %s", launcher.name, error, extra={"launcher": launcher.name})
-                return _Stop(f"launcher {launcher.name} cannot start", ExitCode.CONFIGURATION)
-            except Exception:
-                logger.exception("launcher %s cannot start", launcher.name, extra={"launcher": launcher.name})
-                return _Stop(f"launcher {launcher.name} cannot start", ExitCode.FAILED)
-            logger.info(
-                "launcher %s: %s starts %s",
-                launcher.name,
-                launcher.trigger,
-                launcher.processor.name,
-                extra={"launcher": launcher.name},
-            )
+            stop = self._tried(launcher, partial(launcher.start, self._host))
+            if stop:
+                return stop
+            names = launcher.name, launcher.trigger, launcher.processor.name
+            logger.info("launcher %s: %s starts %s", *names, extra={"launcher": launcher.name})
         if not self._companions and all(one.state is LauncherState.FINISHED for one in self._launchers):
             why = "nothing will ever start a run, the moments of all launchers have passed"
             return _Stop(why, ExitCode.CONFIGURATION)
         self._state = DaemonState.RUNNING
+        return None
+
+    def _tried(self, launcher: Launcher, step: Callable[[], None]) -> _Stop | None:
+        """Take a step with a launcher; return why the daemon has to stop when that cannot be done."""
+        try:
+            step()
+        except (ImpossibleSourceError, LockedError) as error:
+            code = ExitCode.LOCKED if isinstance(error, LockedError) else ExitCode.CONFIGURATION
+            return _Stop(f"launcher {launcher.name}: {error}", code)
+        except LauncherError as error:
+            logger.error("launcher %s: %s", launcher.name, error, extra={"launcher": launcher.name})
+            return _Stop(f"launcher {launcher.name} cannot start", ExitCode.CONFIGURATION)
+        except Exception:
+            logger.exception("launcher %s cannot start", launcher.name, extra={"launcher": launcher.name})
+            return _Stop(f"launcher {launcher.name} cannot start", ExitCode.FAILED)
         return None
 
     def _serve(self) -> _Stop:

@@ -85,8 +85,9 @@ class Host(Protocol):
 class Launcher(Protocol):
     """Starts runs of one processor, each time that something happens.
 
-    The daemon calls `start`, then `heartbeat` every few seconds, then `stop`, then `finish`, all in its main thread.
-    The properties are read in any thread.
+    The daemon calls `reserve` of every launcher before `start` of any, then `heartbeat` every few seconds, then `stop`,
+    then `finish`, all in its main thread; the last two also of a launcher that was never started. The properties are
+    read in any thread.
     """
 
     @property
@@ -116,6 +117,14 @@ class Launcher(Protocol):
     @property
     def next_firing(self) -> datetime | None:
         """When it fires next, UTC; None without a schedule."""
+
+    def reserve(self, host: Host) -> None:
+        """Take what only one process may have, if that can be done without waiting, and do nothing else.
+
+        Raises:
+            ImpossibleSourceError: What it needs can never be had as it is configured.
+            LockedError: Another process has it.
+        """
 
     def start(self, host: Host) -> None:
         """Begin to launch; must not block, so that one slow source does not hold up the others."""
@@ -167,10 +176,14 @@ class BaseLauncher:
         """Its counters in the daemon that it serves."""
         return self._host.counters(self.name)
 
+    def reserve(self, host: Host) -> None:
+        """Take the host; there is nothing that only one process may have."""
+        self._lent = host
+
     @property
     def _host(self) -> Host:
         if self._lent is None:
-            raise RuntimeError(f"launcher {self.name} is not started")
+            raise RuntimeError(f"launcher {self.name} has no daemon yet")
         return self._lent
 
     def _become(self, state: LauncherState, trouble: str = "") -> None:

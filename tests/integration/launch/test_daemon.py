@@ -15,6 +15,8 @@ from iocflow.container import App, load
 from iocflow.context import ProcessContext
 from iocflow.events import MemorySource, on_event
 from iocflow.events import launcher as launching
+from iocflow.events.folder import FolderSource
+from iocflow.events.folder_places import Places
 from iocflow.launch import DaemonSettings, ExitCode
 from iocflow.launch.daemon import Daemon
 from iocflow.launch.errors import LauncherError
@@ -193,6 +195,79 @@ def test_a_launcher_of_ones_own(serve: Callable[..., Serving], work: Work) -> No
         serving = serve(every("1h", work.processor, name="poll"), failing)
         serving.wait_for(lambda one=serving: one.code is not None)  # type: ignore[misc]
         assert serving.code is code
+
+
+class Companion:
+    """Notes that it was started."""
+
+    name = "beside"
+
+    def __init__(self, notes: list[str]) -> None:
+        self.notes = notes
+
+    def start(self) -> None:
+        self.notes.append("started")
+
+    def stop(self) -> None: ...
+
+    def heartbeat(self) -> None: ...
+
+    def trouble(self) -> str:
+        return ""
+
+    def finish(self, deadline: float) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("obstacle", ["locked", "a file"])
+def test_nothing_is_run_before_all_sources_are_ours(
+    tmp_path: Path, work: Work, caplog: pytest.LogCaptureFixture, at: int, obstacle: str
+) -> None:
+    """A source that this daemon cannot have ends it before anything runs, wherever it stands; the others are free."""
+    inboxes = [tmp_path / "free", tmp_path / "other", tmp_path / "taken"]
+    (inboxes[0] / "working").mkdir(parents=True)
+    (inboxes[0] / "working" / "a.json").write_text("{}")
+    owner = FolderSource(inboxes[2])
+    if obstacle == "locked":
+        owner.open()
+    else:
+        inboxes[2].write_text("")
+    events = [on_event(f"folder:{inbox}", work.processor, name=inbox.name) for inbox in inboxes]
+    launchers: list[Any] = [every("1h", work.processor, name="poll"), *events[:2]]
+    launchers.insert(at, events[2])
+    companion = Companion([])
+    code = Daemon(App(launchers=launchers), settings=QUICK, companions=[companion]).run()
+    assert code is (ExitCode.LOCKED if obstacle == "locked" else ExitCode.CONFIGURATION)
+    assert (work.seen, companion.notes) == ([], [])
+    assert f"stopping: launcher taken: {'another process reads' if obstacle == 'locked' else ''}" in caplog.text
+    assert "Traceback" not in caplog.text
+    owner.close()
+    for inbox in inboxes[:2]:
+        free = FolderSource(inbox)
+        free.open()
+        free.close()
+
+
+def test_a_source_that_is_not_there_yet_holds_up_nothing(
+    serve: Callable[..., Serving], tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trouble that may pass keeps neither the daemon from starting nor the other launchers from working."""
+    monkeypatch.setattr(launching, "PAUSES", (0.01,))
+    gone = [True]
+    prepare = Places.prepare
+
+    def failing(places: Places) -> None:
+        if gone[0]:
+            raise PermissionError("not mounted")
+        prepare(places)
+
+    monkeypatch.setattr(Places, "prepare", failing)
+    source = on_event(f"folder:{tmp_path / 'inbox'}", work.processor, name="late")
+    serving = serve(source, every("1h", work.processor, name="poll"))
+    serving.wait_for(lambda: len(work.seen) == 1 and source.state is LauncherState.RETRYING)
+    gone[0] = False
+    serving.wait_for(lambda: serving.daemon.ready)
 
 
 def test_nothing_will_ever_fire(serve: Callable[..., Serving], work: Work, caplog: pytest.LogCaptureFixture) -> None:

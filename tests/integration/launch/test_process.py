@@ -235,6 +235,16 @@ def test_a_second_daemon_on_one_inbox(run: Callable[..., Running]) -> None:
     assert daemon.signal(signal.SIGTERM).exit_code() == 0
 
 
+def test_a_second_daemon_fires_no_timer(run: Callable[..., Running]) -> None:
+    """A daemon that ends with code 4 has run nothing before, whatever launchers it has beside the locked one."""
+    daemon = run(every="1h").ready()
+    daemon.wait_for(lambda: daemon.journal() == ["began tick", "ended tick"])
+    for _ in range(3):
+        assert run(every="1h").exit_code() == 4
+    assert daemon.journal().count("began tick") == 1
+    assert daemon.signal(signal.SIGTERM).exit_code() == 0
+
+
 def test_a_source_that_can_never_work(run: Callable[..., Running], tmp_path: Path) -> None:
     """An inbox that is a file ends the daemon with code 3 and says so."""
     (tmp_path / "inbox").write_text("")
