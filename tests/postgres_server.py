@@ -60,15 +60,20 @@ def borrowed(place: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def schema(server: str) -> Iterator[str]:
-    """Give the URL of a store of its own on a server; all connections to it are ended, and it is dropped."""
+    """Give the URL of a store of its own on a server, and beside it a schema on the search path for a user's tables.
+
+    In the end all connections to it are ended, and both are dropped.
+    """
     import psycopg  # noqa: PLC0415 - an extra's; the keeper does without it
 
     name = f"test_{uuid.uuid4().hex[:12]}"
-    yield f"{server}{'&' if '?' in server else '?'}schema={name}&application_name={name}"
     with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"create schema {name}_app")
+        options = f"schema={name}&application_name={name}&options=-csearch_path%3D{name}_app"
+        yield f"{server}{'&' if '?' in server else '?'}{options}"
         connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = %s", [name])
         connection.execute("set client_min_messages = warning")
-        connection.execute(f'drop schema if exists "{name}" cascade')
+        connection.execute(f"drop schema if exists {name}, {name}_app cascade")
 
 
 def installed() -> bool:

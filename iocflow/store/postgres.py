@@ -20,10 +20,9 @@ from iocflow.store.contract import (
     Violation,
 )
 from iocflow.store.doctor import examine
-from iocflow.store.errors import FencedError
 from iocflow.store.postgres_attach import attach
 from iocflow.store.postgres_caller import Callers
-from iocflow.store.postgres_commit import Committer
+from iocflow.store.postgres_commit import Committer, fenced
 from iocflow.store.postgres_connections import Address, Connection, Connections
 from iocflow.store.postgres_errors import told
 from iocflow.store.postgres_listen import Bell
@@ -72,12 +71,13 @@ class PostgresStore:
         self._schema = address.schema
         channel = f"iocflow {address.schema}".replace('"', "")
         self._connections = Connections(address.conninfo, patience=patience)
-        self._steps = Connections(address.conninfo, patience=patience)
+        self._wires = Connections(address.conninfo, patience=patience, prepares=False)
+        self._steps = Connections(address.conninfo, patience=patience, prepares=False)
         self._listeners = Connections(address.conninfo, patience=patience)
         self._callers = Callers(self._connections, address.schema)
         self._pipelines = Pipelines()
         self._submitter = Submitter(address.schema, channel, self._pipelines)
-        self._committer = Committer(address.schema, channel, self._pipelines)
+        self._committer = Committer(self._wires, self._pipelines, address.schema, channel, self._upkeep)
         self._bell = Bell(self._listeners, address.schema, channel)
         self._notify = for_driver(NOTIFY, address.schema), {"channel": channel}
         try:
@@ -90,13 +90,13 @@ class PostgresStore:
     def close(self) -> None:
         """Close what is open."""
         self._bell.ring()
-        for connections in (self._connections, self._steps, self._listeners):
+        for connections in (self._connections, self._wires, self._steps, self._listeners):
             connections.close()
 
     def now(self) -> float:
         """Return the store's time: that of the server."""
-        with self._read() as tables:
-            return tables.now
+        with self._connections.use() as connection:
+            return PostgresTables(connection, self._schema, self._offset()).now
 
     # Submitting.
 
@@ -108,7 +108,7 @@ class PostgresStore:
         if transaction is not None:
             with told():
                 return self._submitter.submit_within(self._callers.connection(transaction), runs, shift)
-        return self._connections.transact(lambda connection: self._submitter.submit(connection, runs, shift))
+        return self._wires.transact(lambda connection: self._submitter.submit(connection, runs, shift))
 
     def signal(self, run: int, name: str, data: bytes) -> bool:
         """Send a signal to a run."""
@@ -155,12 +155,8 @@ class PostgresStore:
 
     def commit(self, worker: int, batch: Batch, *, lease: float) -> Receipt:
         """Do all of the batch, and extend the lease when a third of it has passed."""
-        rung, shift = self._bell.rung, self._offset()
-        receipt = self._connections.transact(
-            lambda connection: self._committer.commit(
-                connection, worker, batch, lease=lease, shift=shift, upkeep=self._upkeep
-            )
-        )
+        rung = self._bell.rung
+        receipt = self._committer.commit(worker, batch, lease=lease, shift=self._offset())
         if batch.claim and not receipt.more:
             self._bell.note(rung)
         return receipt
@@ -170,9 +166,7 @@ class PostgresStore:
         """Begin the transaction of one step."""
 
         def commit(connection: Connection, batch: Batch) -> Receipt:
-            return self._committer.commit_step(
-                connection, worker, batch, lease=lease, shift=self._offset(), upkeep=self._upkeep
-            )
+            return self._committer.commit_step(connection, worker, batch, lease=lease, shift=self._offset())
 
         with stepping(self._steps) as connection:
             with told():
@@ -187,7 +181,7 @@ class PostgresStore:
                 "update worker set lease = :lease where id = :worker", lease=tables.now + lease, worker=worker
             )
             if not lived:
-                raise FencedError(f"worker {worker} was taken for dead, and others took over")
+                raise fenced(worker)
             return frozenset(
                 run for (run,) in tables.rows("select run from revoked where worker = :worker", worker=worker)
             )

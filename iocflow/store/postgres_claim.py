@@ -43,10 +43,11 @@ CLAIM = f"""with {_PROBE},
 LATE = 3
 """The column that says that nothing was claimed, because something has to be done before."""
 
-LOOK = f"""with {_PROBE}, rest as (select coalesce((select g.suspect = 0 from grp g
-  where g.owner is null and g.gate = 0 and g.id <> all(array(select v.grp from revoked v where v.worker = :worker))
-  order by g.due, g.id limit 1), false) as more)
- select array[]::bigint[], rest.more, probe.wake, false, {_NOTIFY} from probe, late, rest"""
+MORE = """coalesce((select g.suspect = 0 from grp g where g.owner is null and g.gate = 0
+  and g.id <> all(array(select v.grp from revoked v where v.worker = :worker)) order by g.due, g.id limit 1), false)"""
+
+LOOK = f"""with {_PROBE}, rest as (select {MORE} as more)
+ select array[]::bigint[], rest.more, probe.wake, false, {_NOTIFY} from probe, rest"""
 """The same answer without a claim."""
 
 _CONTEXT = """(select c.ctx from step c where c.run = r.id and c.thread = q.thread and c.n <= q.n and c.n > case

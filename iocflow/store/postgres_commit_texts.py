@@ -1,4 +1,4 @@
-"""The statements of a commit in PostgreSQL.
+"""The statements of a commit in PostgreSQL, and the calls that a batch makes of them.
 
 They take locks in the order worker, run, group. The lock on the worker's row lets other commits of that worker pass,
 and keeps out who takes runs from it.
@@ -7,7 +7,7 @@ and keeps out who takes runs from it.
 from __future__ import annotations
 
 from iocflow.store.groups import EMPTIED, SETTLED
-from iocflow.store.postgres_claim import CLAIM, LOAD, LOOK
+from iocflow.store.postgres_claim import CLAIM, LOAD, LOOK, MORE
 from iocflow.store.postgres_pipeline import Statement
 from iocflow.store.postgres_sql import NOW, named
 from iocflow.store.schema import WOKE
@@ -17,7 +17,7 @@ _TYPES = {
     **dict.fromkeys(("shift", "lease"), "double precision"),
     "channel": "text",
     **dict.fromkeys(("groups", "touched", "runs", "ns", "attempts", "plans", "retries", "taken", "seens"), "bigint[]"),
-    **dict.fromkeys(("in_groups", "waits", "keeps", "keepers", "gates", "ended", "suspended"), "bigint[]"),
+    **dict.fromkeys(("in_groups", "waits", "keeps", "keepers", "gates", "locked", "suspended"), "bigint[]"),
     **dict.fromkeys(("begans", "endeds", "untils"), "double precision[]"),
     **dict.fromkeys(("kinds", "threads", "names", "outcomes", "errors", "results", "places", "reasons"), "text[]"),
     **dict.fromkeys(("keys", "closed"), "text[]"),
@@ -27,8 +27,9 @@ _TYPES = {
 SAVEPOINT = "iocflow_step"
 """Where a step's transaction goes back to; when it is gone, the activity ended the transaction."""
 
-FENCE = f"""select 1 / count(*), max(w.lease), {NOW} from (
- select lease from worker where id = :worker for key share) w"""
+_LOCKED = "select lease, revoked from worker where id = :worker for key share"
+
+FENCE = f"select max(w.lease), {NOW}, 1 / count(*) from ({_LOCKED}) w"
 """Fails by a division when there is no such worker."""
 
 ALIVE = "select 1 / count(*) from worker where id = :worker"
@@ -53,11 +54,30 @@ _ROWS = """insert into step select t.run, t.n, t.kind, t.thread, t.name, t.t0, t
    :attempts, :errors, :results, :plans, :places, :contexts, :retries)
   t(run, n, kind, thread, name, t0, t1, outcome, attempts, error, result, plan, pos, ctx, retry)"""
 
+_QUICK = f"""with w as materialized ({_LOCKED}),
+ f as materialized (select max(w.lease) as lease, 1 / count(*) as fine from w where w.revoked = 0),{{locked}}
+ put as ({_ROWS} where (select f.fine from f) = 1)
+ select f.lease, {NOW}, {MORE}, (select min(r.wake) from run r where r.wake is not null){{also}} from f"""
+
+QUICK = _QUICK.format(locked="", also="")
+"""Fence, rows and a look at what is left, in one; fails by a division when there is no such worker, or when runs were
+taken from it."""
+
+QUICK_LOCKING = _QUICK.format(
+    locked="""
+ l as materialized (select r.id from run r where (select f.fine from f) = 1 and r.id = any(:locked) order by r.id
+  for no key update),""",
+    also=", (select count(*) from l)",
+)
+"""The same, with a lock on runs, so that the next statement sees all signals to them."""
+
+LOCK_RUNS = "select id from run where id = any(:locked) order by id for no key update"
+
 STEPS = f"""with out as (delete from revoked where worker = :worker returning run), {_FENCED_OUT},
  put as ({_ROWS} where t.run <> all(array(select o.run from out o))) select run from out"""
 """Writes the rows of all runs but those that were taken from the worker, and says which those are."""
 
-NO_STEPS = f"with out as (delete from revoked where worker = :worker returning run), {_FENCED_OUT} select run from out"
+CALM = "update worker set revoked = 0 where id = :worker and revoked = 1"
 
 OWN_STEPS = f"""with put as ({_ROWS})
  select run, 1 / (run <> all(:touched))::int from revoked where worker = :worker"""
@@ -70,22 +90,22 @@ _MINE = "exists (select 1 from grp g where g.id = {group} and g.owner = :worker)
 TAKEN = f"""update signal set fate = 'taken' where id = any(:taken) and fate is null and exists (
  select 1 from run r where r.id = signal.run and r.state = 0 and {_MINE.format(group="r.grp")})"""
 
-ENDED = f"""update run set state = case e.closed when 'suspended' then 3 else 2 end,
- closed = nullif(e.closed, 'suspended'), outcome = e.outcome, reason = e.reason, error = e.error,
- ended = case when e.closed <> 'suspended' then {NOW} end, wake = null, waits = 0,
- expiry = case when e.closed = 'suspended' then run.expiry end
- from unnest(:runs, :in_groups, :closed, :outcomes, :reasons, :errors) e(run, grp, closed, outcome, reason, error)
- where run.id = e.run and run.state = 0 and {_MINE.format(group="e.grp")}"""
-
-UNHEARD = """update signal set fate = 'run_ended' where run = any(:ended) and fate is null
- and exists (select 1 from run r where r.id = signal.run and r.state = 2)"""
+ENDED = f"""with c as materialized (select {NOW} as now),
+ e as (update run set state = case t.closed when 'suspended' then 3 else 2 end,
+  closed = nullif(t.closed, 'suspended'), outcome = t.outcome, reason = t.reason, error = t.error,
+  ended = case when t.closed <> 'suspended' then c.now end, wake = null, waits = 0,
+  expiry = case when t.closed = 'suspended' then run.expiry end
+  from unnest(:runs, :in_groups, :closed, :outcomes, :reasons, :errors) t(run, grp, closed, outcome, reason, error), c
+  where run.id = t.run and run.state = 0 and {_MINE.format(group="t.grp")}
+  returning run.id, run.grp, run.key, run.state),
+ u as (update signal set fate = 'run_ended' where run = any(:runs) and fate is null
+  and run = any(array(select e.id from e where e.state = 2)))
+ delete from grp where id = any(array(select e.grp from e where e.state = 2 and e.key is null))"""
+"""The end of runs, of signals to them, and of their groups where these have no key, so that nobody submits to them."""
 
 SUSPENDED = f"""insert into event(run, n, at, kind, outcome, error, why)
  select r.id, coalesce((select max(s.n) from step s where s.run = r.id), 0), {NOW}, 'suspended', r.outcome, r.error,
   r.reason from run r where r.id = any(:suspended) and r.state = 3 and {_MINE.format(group="r.grp")}"""
-
-LOCK_RUNS = "select id from run where id = any(:runs) order by id for no key update"
-"""So that the next statement sees all signals to them."""
 
 RESTED = f"""update run set state = case when z.woken then 0 else 1 end, wake = case when not z.woken then z.until end,
  waits = case when z.woken then 0 else z.waits end, woke = case when z.woken then {WOKE} else run.woke end,
@@ -114,8 +134,10 @@ class Texts:
         self._schema = schema
         self.fence = self._statement("fence", FENCE)
         self.extend = self._statement("extend", EXTEND)
+        self.quick = self._statement("quick", QUICK)
+        self.quick_locking = self._statement("quick_locking", QUICK_LOCKING)
         self.steps = self._statement("steps", STEPS)
-        self.no_steps = self._statement("no_steps", NO_STEPS)
+        self.calm = self._statement("calm", CALM)
         self.own_steps = self._statement("own_steps", OWN_STEPS)
         self.begin = self._statement("begin", "begin")
         self.alive = self._statement("alive", ALIVE)
@@ -126,7 +148,6 @@ class Texts:
         self.end = self._statement("end", "commit")
         self.taken = self._statement("taken", TAKEN)
         self.ended = self._statement("ended", ENDED)
-        self.unheard = self._statement("unheard", UNHEARD)
         self.suspended = self._statement("suspended", SUSPENDED)
         self.lock_runs = self._statement("lock_runs", LOCK_RUNS)
         self.rested = self._statement("rested", RESTED)

@@ -37,8 +37,10 @@ _DEFAULTS = {
 }
 """What libpq is told unless the URL says otherwise: a peer that vanished is noticed within a lease."""
 
-_SESSION = "set session characteristics as transaction isolation level read committed; set jit = off"
-"""The statements rely on seeing what was committed before each of them; compiling them costs more than running them."""
+_SESSION = "set session characteristics as transaction isolation level read committed;\
+ set jit = off; set plan_cache_mode = force_generic_plan"
+"""The statements rely on seeing what was committed before each of them. To compile one, or to plan it anew for each
+call, costs more than to run it."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,48}")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
@@ -77,9 +79,17 @@ class Address:
 class Connections:
     """The open connections of one store in one process."""
 
-    def __init__(self, conninfo: str, *, patience: float) -> None:
-        """Open none yet; `patience` is how many seconds a server that does not answer is tried again."""
+    def __init__(self, conninfo: str, *, patience: float, prepares: bool = True) -> None:
+        """Open none yet.
+
+        Args:
+            conninfo: What libpq connects to.
+            patience: How many seconds a server that does not answer is tried again.
+            prepares: Whether the driver prepares what is executed often. It deallocates all at a roll back, so
+                that others cannot prepare anything on the same connection.
+        """
         self._conninfo = conninfo
+        self._threshold = 5 if prepares else None
         self._patience = patience
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
@@ -119,7 +129,7 @@ class Connections:
         until, pause = time.monotonic() + self._patience, _FIRST_PAUSE
         while True:
             try:
-                connection = psycopg.connect(self._conninfo, autocommit=True)
+                connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=self._threshold)
             except psycopg.OperationalError:
                 if time.monotonic() + pause > until:
                     raise

@@ -91,7 +91,10 @@ class Pipelines:
         rows: list[list[Row]] = []
         for id, result in zip(expected, results, strict=True):
             if result.status not in _GOOD:
-                raise errors.error_from_result(result)
+                error = errors.error_from_result(result)
+                if isinstance(error, errors.InvalidSqlStatementName):
+                    del self._prepared[connection]  # somebody else deallocated them
+                raise error
             if id is None:
                 rows.append(_rows(result, connection))
             else:

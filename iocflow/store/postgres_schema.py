@@ -25,6 +25,12 @@ _EXTRAS = (
     # Dead versions of a group stand in the way of every claim; they are cleared away early.
     """alter table grp set (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500,
  autovacuum_vacuum_cost_delay = 0)""",
+    # Tells a commit, which reads this row anyway, that there are rows in `revoked`.
+    "alter table worker add revoked smallint not null default 0",
+    """create function {schema}.mark_revoked() returns trigger language plpgsql as $$ begin
+ update {schema}.worker set revoked = 1 where id = new.worker and revoked = 0; return null; end $$""",
+    """create trigger mark_revoked after insert on {schema}.revoked
+ for each row execute function {schema}.mark_revoked()""",
     # Runs that were submitted in a caller's transaction, and have no group yet.
     "create index run_loose on run(id) where grp = 0",
     # Who waits for a notification: a backend. It need not outlive the server.
