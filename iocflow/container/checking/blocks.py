@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from iocflow.activity import kebab_case
 from iocflow.container.checking.beans import Beans, time_limit
@@ -12,7 +11,6 @@ from iocflow.container.checking.choices import Choices
 from iocflow.container.checking.description import (
     Block,
     Choice,
-    Each,
     Inner,
     Reference,
     Rule,
@@ -21,10 +19,10 @@ from iocflow.container.checking.description import (
     Step,
     Steps,
 )
+from iocflow.container.checking.loops import Loops
 from iocflow.container.checking.roles import JOINER
 from iocflow.container.checking.step_options import STEP_OPTIONS, step_options
-from iocflow.container.inspecting.annotations import fields_of, shown
-from iocflow.container.nodes import described, is_table
+from iocflow.container.nodes import is_table
 from iocflow.wiring import Listing, Node, Scalar, Table, check_id, did_you_mean
 
 __all__ = ["KINDS", "Blocks"]
@@ -50,6 +48,7 @@ class Blocks:
         self._context = context
         self._blocks: dict[str, int] = {}
         self._anonymous: dict[str, Inner] = {}
+        self._loops = Loops(checks, beans, context, self.step, self.rules_of)
 
     def shape(self, kind: str, table: Table, owner: str, default: tuple[Rule, ...] = ()) -> Shape | None:
         """Read what stands at the key `kind` of `table`, and beside it; `default` are the rules of the whole."""
@@ -60,7 +59,7 @@ class Blocks:
         if kind == "parallel-split":
             return self._split(node, table, what)
         if kind == "for-each":
-            return self._each(node, table, what)
+            return self._loops.read(node, table, what)
         return self._choice(node, table, what, default)
 
     def steps(self, node: Node, what: str, default: tuple[Rule, ...] = (), *, last: bool = False) -> tuple[Step, ...]:
@@ -175,49 +174,6 @@ class Blocks:
                 self._beans.roles.fills(join, JOINER, table.entries["join"].place, f"`join` of {what}")
         return Split(found, join)
 
-    def _each(self, node: Node, table: Table, what: str) -> Each | None:
-        items = self._field(node, what)
-        texts: dict[str, Any] = {}
-        for key in ("as", "failed"):
-            if key in table.entries:
-                texts[key] = self._field(table.entries[key], f"`{key}` of {what}")
-        for key in ("as", "do"):
-            if key not in table.entries:
-                self._checks.error(table.keys["for-each"], f"{what} has no `{key}`", _EACH_LACKS[key])
-        body = self.step(table.entries["do"], f"`do` of {what}") if "do" in table.entries else None
-        if body is not None:
-            self._beans.rules.go(self.rules_of(body), None, f"`do` of {what}")
-        parallel = self._checks.number_at(table, "parallel", what, 0) or 0
-        may_fail = self._may_fail(table, what)
-        collect = self._collect(table, what)
-        if items is None or body is None or texts.get("as") is None:
-            return None
-        return Each(items, body, texts["as"], parallel, may_fail, texts.get("failed"), collect)
-
-    def _field(self, node: Node, what: str) -> str | None:
-        """Return the name of a field of the context, if there is such a one."""
-        name = self._checks.text(node, what)
-        known = () if self._context is None else fields_of(self._context)
-        if name is not None and self._context is not None and name not in known:
-            text = f"{what} is {described(node)}, and `{shown(self._context)}` has no such field"
-            self._checks.error(node.place, text, did_you_mean(name, set(known) - _ENGINE_FIELDS))
-        return name
-
-    def _may_fail(self, table: Table, what: str) -> int | str:
-        node = table.entries.get("may-fail")
-        value = node.value if isinstance(node, Scalar) else None
-        if isinstance(value, str) and value.endswith("%") and value[:-1].replace(".", "", 1).isdigit():
-            return value
-        return self._checks.number_at(table, "may-fail", what, 0) or 0
-
-    def _collect(self, table: Table, what: str) -> Mapping[str, str]:
-        found: dict[str, str] = {}
-        for name, place, source in self._checks.table_at(table, "collect", what) or ():
-            inner = self._field(source, f"`{name}` in `collect` of {what}")
-            if self._field(Scalar(place, name, name), f"`collect` of {what}") and inner:
-                found[name] = inner
-        return found
-
     def _choice(self, node: Node, table: Table, what: str, default: tuple[Rule, ...]) -> Choice | None:
         routes = table.entries.get("routes")
         if routes is None and not is_table(node):
@@ -233,10 +189,3 @@ class Blocks:
             self._beans.rules.go(chain, tuple(choice.steps), what)
         choices.reached(choice, {rule.goto for chain in rules for rule in chain if rule.goto}, what)
         return choice
-
-
-_EACH_LACKS = {
-    "as": "write `as: FIELD`, the field that holds the item",
-    "do": "write `do: ACTIVITY`, what runs for each",
-}
-_ENGINE_FIELDS = {"stopped", "stop_reason", "next_activity", "step", "seed_data"}

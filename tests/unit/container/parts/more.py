@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from iocflow.activity import Activity
+from iocflow.context import ProcessContext
 from iocflow.error_handling import PASS, Decision, ErrorHandler
 from tests.unit.container.parts import BUILT, Clock, Order, Sender, Smtp
 
@@ -31,6 +32,16 @@ class Range:
             yield "open", "an empty range has to be open"
         if arguments.get("name"):
             raise LookupError(f"nobody is called {arguments['name']}")
+
+
+class Weighed(ProcessContext):
+    """Adds up what it has."""
+
+    parts: list[float]
+
+    @property
+    def total(self) -> float:
+        return sum(self.parts)
 
 
 class Eager(Activity[Order]):
