@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from iocflow.activities.arguments import Rule, complaints, demanded, keep
+from iocflow.activities.arguments import Rule, chosen, complaints, demanded, keep
 from iocflow.activities.errors import DatabaseBusyError, DatabaseError
 
 __all__ = ["Connection", "ConnectionFactory", "Database", "DatabaseSource", "as_database", "check_name", "rows_of"]
@@ -36,6 +36,8 @@ class Connection(Protocol):
 
 ConnectionFactory = Callable[[], Connection]
 
+ParamStyle = Literal["qmark", "format"]
+
 
 class Database:
     """Where an activity finds its database: a SQLite file, or a factory of DB-API connections to any other.
@@ -50,7 +52,7 @@ class Database:
         *,
         create: bool = False,
         busy_timeout: float = _BUSY_TIMEOUT_S,
-        paramstyle: Literal["qmark", "format"] = "qmark",
+        paramstyle: ParamStyle = "qmark",
     ) -> None:
         """Take the place; nothing is opened yet.
 
@@ -62,9 +64,10 @@ class Database:
             paramstyle: How the factory's driver marks parameters: `?` (qmark) or `%s` (format).
 
         Raises:
-            ValueError: `source` names no file, or a database that needs a factory; `busy_timeout` is negative.
+            ValueError: `source` names no file, or a database that needs a factory; `busy_timeout` is negative, or
+                `paramstyle` neither word.
         """
-        keep(_rules({"source": source, "busy_timeout": busy_timeout}))
+        keep(_rules({"source": source, "busy_timeout": busy_timeout, "paramstyle": paramstyle}))
         self._factory: ConnectionFactory | None = source if callable(source) else None
         self.path = "" if callable(source) else _path_of(str(source))
         self.paramstyle = paramstyle if callable(source) else "qmark"
@@ -190,4 +193,6 @@ def _rules(given: Mapping[str, Any]) -> Iterator[Rule]:
     if "source" in given and not callable(given["source"]):
         yield "source", partial(_path_of, str(given["source"]))
     if "busy_timeout" in given:
-        yield demanded("busy_timeout", given["busy_timeout"] >= 0, "write 0 seconds or more")
+        fits = isinstance(given["busy_timeout"], int | float) and given["busy_timeout"] >= 0
+        yield demanded("busy_timeout", fits, f"write 0 seconds or more, as a number, not {given['busy_timeout']!r}")
+    yield from chosen(given, "paramstyle", ParamStyle)

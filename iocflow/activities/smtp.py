@@ -11,7 +11,7 @@ from email.message import EmailMessage
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-from iocflow.activities.arguments import Rule, complaints, demanded, keep
+from iocflow.activities.arguments import Rule, chosen, complaints, demanded, keep
 from iocflow.activities.errors import MailTimeoutError, SmtpConnectionError
 from iocflow.activities.letter import Delivery, Letter, add_headers
 from iocflow.activities.smtp_connection import Connection, HungUpError, Remaining, Server, Tls
@@ -73,7 +73,7 @@ class SmtpSender:
             ca_file: The file with the certificate authorities to trust, instead of the system's.
 
         Raises:
-            ValueError: The settings contradict each other.
+            ValueError: A setting cannot be used, or they contradict each other.
             HeaderError: A header cannot stand in a mail.
         """
         self.headers = dict(headers or {})
@@ -144,8 +144,10 @@ def _rules(given: Mapping[str, Any]) -> Iterator[Rule]:
         yield demanded(
             "port", 1 <= given["port"] <= _LAST_PORT, f"there is no port {given['port']}; write 1 to {_LAST_PORT}"
         )
+    yield from chosen(given, "tls", Tls)
     if "timeout" in given:
-        yield demanded("timeout", given["timeout"] > 0, f"write more than 0 seconds, not {given['timeout']}")
+        fits = isinstance(given["timeout"], int | float) and given["timeout"] > 0
+        yield demanded("timeout", fits, f"write more than 0 seconds, as a number, not {given['timeout']!r}")
     if {"user", "password"} <= given.keys():
         missing = "password" if given["user"] else "user"
         fits = bool(given["user"]) == bool(given["password"])

@@ -9,13 +9,16 @@ from typing import Any, Literal
 
 from lxml import etree
 
-from iocflow.activities.arguments import Rule, complaints, keep, path_rules
+from iocflow.activities.arguments import Rule, chosen, complaints, keep, path_rules
 from iocflow.activities.errors import TransformError
 from iocflow.activities.fields import check_path, read_field, write_field
 from iocflow.activities.stylesheet import Stylesheet, declares_entities, safe_parser
 from iocflow.activity import Activity
 
 __all__ = ["ApplyXslt"]
+
+
+Form = Literal["text", "bytes"]
 
 
 class ApplyXslt(Activity[Any]):
@@ -32,7 +35,7 @@ class ApplyXslt(Activity[Any]):
         source: str = "document",
         target: str = "message",
         params: Mapping[str, str] | None = None,
-        result: Literal["text", "bytes"] = "text",
+        result: Form = "text",
     ) -> None:
         """Compile the stylesheet.
 
@@ -44,10 +47,11 @@ class ApplyXslt(Activity[Any]):
             result: `text` for a `str`, `bytes` for the encoding that `xsl:output` names.
 
         Raises:
+            ValueError: A path is none, or `result` is neither word.
             StylesheetError: The file is missing, broken, or asks for other files; the message begins with `file:line`.
         """
         self.params = dict(params or {})
-        keep(_rules({"source": source, "target": target, "params": self.params}))
+        keep(_rules({"source": source, "target": target, "params": self.params, "result": result}))
         self.source = source
         self.target = target
         self.result = result
@@ -99,6 +103,7 @@ class ApplyXslt(Activity[Any]):
 def _rules(given: Mapping[str, Any]) -> Iterator[Rule]:
     """Yield the rules about the arguments that are `given`."""
     yield from path_rules(given, "source", "target")
+    yield from chosen(given, "result", Form)
     for param, path in (given.get("params") or {}).items():
         yield "params", partial(check_path, path, f"params.{param}")
     if "stylesheet" in given:

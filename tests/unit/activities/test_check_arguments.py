@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
+from iocflow import activities
 from iocflow.activities import ApplyXslt, Database, PollQuery, RenderTemplate, SendMail, SmtpSender, WriteAudit
 from iocflow.wiring import ChecksArguments
 
@@ -33,6 +34,12 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], dict[str, str]]] = [
     (SmtpSender, {"host": "", "timeout": 0.0}, {"host": "a server has a name", "timeout": "more than 0 seconds"}),
     (SmtpSender, {"host": "h", "user": "u", "password": ""}, {"password": "a login needs user and password"}),
     (SmtpSender, {"host": "h", "user": "u", "password": "p", "tls": "off"}, {"tls": "never sent unencrypted"}),
+    (
+        SmtpSender,
+        {"host": "h", "tls": "STARTTLS"},
+        {"tls": "write starttls, implicit, if-offered or off, not 'STARTTLS'"},
+    ),
+    (SmtpSender, {"host": "h", "timeout": "30s"}, {"timeout": "write more than 0 seconds, as a number, not '30s'"}),
     (SmtpSender, {"host": "h", "headers": {"To": "x"}}, {"headers": "the header To is set by the mail itself"}),
     (SmtpSender, {"host": "h", "ca_file": "broken.xsl"}, {"ca_file": "no certificates that can be read"}),
     (PollQuery, {**QUERY, "key": "o.id", "table": ""}, {"key": "'o.id' cannot be a name", "table": "'' cannot be"}),
@@ -42,6 +49,7 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], dict[str, str]]] = [
     (WriteAudit, {"database": "", "item_column": "x y"}, {"database": "names no file", "item_column": "cannot be"}),
     (WriteAudit, {"database": "a.db", "values": {"a b": "x..y"}}, {"values": "a b"}),
     (WriteAudit, {"database": "a.db", "each": "-", "key": "1"}, {"each": "'-'", "key": "'1'"}),
+    (Database, {"source": "a.db", "busy_timeout": "5s"}, {"busy_timeout": "as a number, not '5s'"}),
     (Database, {"source": ":memory:", "busy_timeout": -1.0}, {"source": "names no file", "busy_timeout": "0 seconds"}),
     (SendMail, {"sender": "fares", "reply_to": "a\nb"}, {"sender": "no mail address", "reply_to": "line break"}),
     (SendMail, {**MAIL, "text": "", "html": "", "subject": "."}, {"html": "no body", "subject": "'.'"}),
@@ -77,6 +85,31 @@ def test_what_constructors_refuse_is_told(kind: Any, arguments: dict[str, Any], 
     with pytest.raises(Exception) as raised:  # noqa: PT011 (which one differs from case to case)
         kind(**arguments, **needed)
     assert any(str(raised.value).removeprefix(f"{name}: ") == what for name, what in told)
+
+
+def is_wired(one: object) -> bool:
+    """Return whether it is a class whose objects a file or a program makes."""
+    return isinstance(one, type) and hasattr(one, "check_arguments")
+
+
+def words_of(kind: Any) -> dict[str, tuple[str, ...]]:
+    """Return the parameters of a constructor that take one of some words, and the words."""
+    hints = get_type_hints(kind.__init__)
+    return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
+
+
+@pytest.mark.parametrize("kind", [one for one in vars(activities).values() if is_wired(one) and words_of(one)])
+@pytest.mark.parametrize("turned", [str.upper, lambda word: f" {word}", lambda word: "bad", lambda word: "", len])
+def test_a_word_that_is_not_known_is_refused(kind: Any, turned: Callable[[str], object]) -> None:
+    """Nothing falls through to another meaning: whatever takes one of some words names all of them."""
+    needed = {ApplyXslt: {"stylesheet": "good.xsl"}, Database: {"source": "a.db"}, SmtpSender: {"host": "h"}}[kind]
+    for name, words in words_of(kind).items():
+        for word in words:
+            kind(**needed, **{name: word})
+            with pytest.raises(ValueError, match=f"^{name}: write ") as raised:
+                kind(**needed, **{name: turned(word)})
+            assert all(each in str(raised.value) for each in words)
+            assert [where for where, _ in kind.check_arguments({**needed, name: turned(word)})] == [name]
 
 
 @pytest.mark.parametrize(("kind", "arguments"), RIGHT)
