@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import time_machine
+from unit.schedule.kit import Work
 
 from iocflow.launch.counters import Counters
 from iocflow.launch.host import DaemonHost
@@ -82,3 +83,9 @@ def host_with(watch: Watch) -> Iterator[Callable[..., DaemonHost]]:
 def timer(host_with: Callable[..., DaemonHost]) -> Timer:
     """Return a timer that turns when the test says so."""
     return host_with().service(Timer)
+
+
+@pytest.fixture
+def work() -> Work:
+    """Return an activity that notes its seeds, in a processor."""
+    return Work()
