@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,18 +48,19 @@ def within(transaction: Any, path: Path, now: float) -> Iterator[SqliteTables]:
 
 def _connection_of(transaction: Any) -> sqlite3.Connection:
     """Return the driver's connection: itself, or what a connection or session of SQLAlchemy has under it."""
-    for step in ("connection", "driver_connection"):
-        if not isinstance(transaction, sqlite3.Connection):
-            inner = getattr(transaction, step, None)
-            transaction = inner() if inspect.ismethod(inner) else inner
-    if isinstance(transaction, sqlite3.Connection):
-        return transaction
-    raise TransactionError("no connection to SQLite, by itself or of SQLAlchemy")
+    while not isinstance(transaction, sqlite3.Connection):
+        inner = getattr(transaction, "driver_connection", None) or getattr(transaction, "connection", None)
+        if inner is None:
+            raise TransactionError("no connection to SQLite, by itself or of SQLAlchemy")
+        transaction = inner() if inspect.ismethod(inner) else inner
+    return transaction
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse a connection whose main database is another file."""
-    for _, name, file in connection.execute("pragma database_list"):
-        if name == "main" and file and Path(file).samefile(path):
-            return
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    (file,) = cursor.execute("select file from pragma_database_list where name = 'main'").fetchone()
+    if file and Path(os.fsdecode(file)).samefile(path):
+        return
     raise TransactionError(f"the connection is not to the store's own file {path}")

@@ -20,18 +20,43 @@ PATIENCE = 30.0
 
 
 class Process:
-    """What one process has open; a child of a fork may neither use nor close its parent's connections."""
+    """What one process has open."""
 
-    def __init__(self, parent: Process | None = None) -> None:
-        """Start with nothing open; the parent's are kept, so that nobody closes them."""
+    def __init__(self) -> None:
+        """Start with nothing open."""
         self.pid = os.getpid()
         self.lock = threading.Lock()
         self.bell = Bell()
         self.writer: sqlite3.Connection | None = None
         self.stepper: sqlite3.Connection | None = None
         self.readers: list[sqlite3.Connection] = []
-        self.parent = parent
-        self.closed: bool = False if parent is None else parent.closed
+        self.reading: set[object] = set()
+        self.closed = False
+
+    def close(self) -> None:
+        """Close all that no thread has in hand."""
+        self.closed = True
+        for connection in (self.writer, self.stepper, *self.readers):
+            if connection is not None:
+                connection.close()
+
+    def child(self) -> Process:
+        """Return what a child has open that was forked when this process had this open: nothing.
+
+        SQLite knows the locks of its process by the file. What the child has a copy of is therefore closed before it
+        opens its own, which does no harm to the parent; but only when no thread was at work on it at the fork.
+
+        Raises:
+            StoreLostError: One was, and what the child has a copy of can be neither used nor closed.
+        """
+        if self.lock.locked() or self.reading:
+            raise StoreLostError(
+                "this process was forked in the middle of a transaction of the store: it has to be spawned"
+            )
+        child = Process()
+        child.closed = self.closed
+        self.close()
+        return child
 
 
 class Connections:
@@ -63,7 +88,7 @@ class Connections:
         """
         process = self._process
         if process.pid != os.getpid():
-            process = self._process = Process(process)
+            process = self._process = process.child()
         if process.closed:
             raise StoreLostError(f"the store {self._path} is closed")
         return process
@@ -90,7 +115,8 @@ class Connections:
     def turn(self) -> Iterator[Process]:
         """Wait for the turn to write, among the threads of all processes, and have it.
 
-        The lock's file is opened each time: otherwise the child of a fork would keep a lock that its parent died with.
+        The lock's file is opened each time, and unlocked before it is closed: a child that is forked meanwhile has it
+        open, too, and would keep the lock.
         """
         process = self.here
         with process.lock:
@@ -103,6 +129,7 @@ class Connections:
                     fcntl.flock(file, fcntl.LOCK_EX)
                 yield process
             finally:
+                fcntl.flock(file, fcntl.LOCK_UN)
                 os.close(file)
 
     @contextmanager
@@ -130,17 +157,27 @@ class Connections:
     @contextmanager
     def read(self) -> Iterator[SqliteTables]:
         """Open a transaction that reads, on a connection of its own: it neither waits for writers nor blocks them."""
-        process = self.here
-        with translated():
-            connection = process.readers.pop() if process.readers else self.connect()
-            try:
-                connection.execute("begin")
-                yield SqliteTables(connection, self.clock())
-            finally:
-                rollback(connection)
-                process.readers.append(connection)
-                if process.closed:
-                    connection.close()
+        process, mark = self.here, object()
+        process.reading.add(mark)
+        try:
+            with translated():
+                connection = self._reader(process)
+                try:
+                    connection.execute("begin")
+                    yield SqliteTables(connection, self.clock())
+                finally:
+                    rollback(connection)
+                    process.readers.append(connection)
+                    if process.closed:
+                        connection.close()
+        finally:
+            process.reading.discard(mark)
+
+    def _reader(self, process: Process) -> sqlite3.Connection:
+        try:
+            return process.readers.pop()
+        except IndexError:
+            return self.connect()
 
     def version(self) -> int | None:
         """Return a number that changes when others wrote to the file; None when this process is writing itself."""
@@ -159,10 +196,7 @@ class Connections:
         if process.pid != os.getpid():
             return
         with process.lock:
-            process.closed = True
-            for connection in (process.writer, process.stepper, *process.readers):
-                if connection is not None:
-                    connection.close()
+            process.close()
         process.bell.ring()
 
 
