@@ -8,7 +8,7 @@ from typing import Any
 
 from iocflow.store.contract import Batch, Ending, Record, Rest
 from iocflow.store.groups import CLEAR_SUSPECT
-from iocflow.store.postgres_commit_texts import COLUMNS, Texts
+from iocflow.store.postgres_commit_texts import MANY, ONE, Texts
 from iocflow.store.postgres_pipeline import Call, Statement, call
 from iocflow.store.postgres_values import storable
 from iocflow.store.schema import KEPT, QUARANTINED
@@ -46,13 +46,14 @@ def written(texts: Texts, way: Way, batch: Batch, base: dict[str, Any], *, tired
     def add(statement: Statement, **values: Any) -> None:
         calls.append(call(statement, base | values))
 
-    rows = _columns(batch.records)
     locked = [one.run for one in batch.endings] + [one.run for one in batch.rests if one.waits]
-    if way is Way.QUICK:
-        add(texts.quick_locking if locked else texts.quick, locked=locked, **rows)
+    if way is Way.QUICK and len(batch.records) == 1:
+        add(texts.quick_one_locking if locked else texts.quick_one, locked=locked, **_row(batch.records[0]))
+    elif way is Way.QUICK:
+        add(texts.quick_locking if locked else texts.quick, locked=locked, **_rows(batch.records))
     else:
         add(texts.fence)
-        add(texts.own_steps if way is Way.OWN else texts.steps, touched=runs_of(batch), **rows)
+        add(texts.own_steps if way is Way.OWN else texts.steps, touched=runs_of(batch), **_rows(batch.records))
         if locked:
             add(texts.lock_runs, locked=locked)
         if way is Way.CAREFUL:
@@ -114,11 +115,19 @@ def _free(texts: Texts, batch: Batch, alone: set[int], add: Add) -> None:
     add(texts.settled, groups=groups, suspect=CLEAR_SUSPECT)
 
 
-def _columns(records: list[Record]) -> dict[str, Any]:
-    """Return the columns of the rows of steps."""
+def _row(record: Record) -> dict[str, Any]:
+    """Return the columns of one row of steps."""
+    columns: dict[str, Any] = dict(zip(ONE, record, strict=True))
+    for name in ("error", "result"):
+        columns[name] = storable(columns[name])
+    return columns
+
+
+def _rows(records: list[Record]) -> dict[str, Any]:
+    """Return the columns of rows of steps."""
     if not records:
-        return dict.fromkeys(COLUMNS, ())
-    columns: dict[str, Any] = dict(zip(COLUMNS, zip(*records, strict=True), strict=True))
+        return dict.fromkeys(MANY, ())
+    columns: dict[str, Any] = dict(zip(MANY, zip(*records, strict=True), strict=True))
     for name in ("errors", "results"):
         columns[name] = [storable(text) for text in columns[name]]
     return columns

@@ -43,10 +43,9 @@ CLAIM = f"""with {_PROBE},
 LATE = 3
 """The column that says that nothing was claimed, because something has to be done before."""
 
-MORE = """coalesce((select g.suspect = 0 from grp g where g.owner is null and g.gate = 0
-  and g.id <> all(array(select v.grp from revoked v where v.worker = :worker)) order by g.due, g.id limit 1), false)"""
-
-LOOK = f"""with {_PROBE}, rest as (select {MORE} as more)
+LOOK = f"""with {_PROBE}, rest as (select coalesce((select g.suspect = 0 from grp g where g.owner is null
+   and g.gate = 0 and g.id <> all(array(select v.grp from revoked v where v.worker = :worker))
+  order by g.due, g.id limit 1), false) as more)
  select array[]::bigint[], rest.more, probe.wake, false, {_NOTIFY} from probe, rest"""
 """The same answer without a claim."""
 
@@ -70,9 +69,10 @@ LOAD = f"""select r.id, r.grp, r.key, r.processor, r.body, r.submitter, r.number
    array_agg(case when q.ctx is null then {_CONTEXT} else q.ctx end order by q.n) as contexts
   from (select distinct on (x.thread) x.* from step x where x.run = r.id and x.pos is not null and x.n >= coalesce((
     select o.n from step o where o.run = r.id and o.thread = '' and o.pos is not null order by o.n desc limit 1), 0)
-   order by x.thread, x.n desc) q) p on l.n is not null
+   order by x.thread, x.n desc) q where l.n is not null) p on true
  left join lateral (select array_agg(a.id order by a.id) as ids, array_agg(a.name order by a.id) as names,
-   array_agg(a.data order by a.id) as datas from signal a where a.run = r.id and a.fate is null) i on true
+   array_agg(a.data order by a.id) as datas from signal a where a.run = r.id and a.fate is null
+   and (select exists (select 1 from signal b where b.fate is null))) i on true
  where g.owner = :worker and g.batch = :batch and r.id <= g.upto and (g.suspect = 0 or r.id = g.upto)
  order by g.due, g.id, t.place, r.id"""
 """The runs that a claim took, in a statement of its own: it sees what was committed until the groups were locked."""

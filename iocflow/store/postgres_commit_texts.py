@@ -7,12 +7,16 @@ and keeps out who takes runs from it.
 from __future__ import annotations
 
 from iocflow.store.groups import EMPTIED, SETTLED
-from iocflow.store.postgres_claim import CLAIM, LOAD, LOOK, MORE
+from iocflow.store.postgres_claim import CLAIM, LOAD, LOOK
 from iocflow.store.postgres_pipeline import Statement
 from iocflow.store.postgres_sql import NOW, named
 from iocflow.store.schema import WOKE
 
 _TYPES = {
+    **dict.fromkeys(("run", "n", "tries", "plan", "again"), "bigint"),
+    **dict.fromkeys(("began", "ended"), "double precision"),
+    **dict.fromkeys(("kind", "thread", "name", "outcome", "error", "result", "place"), "text"),
+    "context": "bytea",
     **dict.fromkeys(("worker", "claim", "alone", "forced", "batch", "suspect"), "bigint"),
     **dict.fromkeys(("shift", "lease"), "double precision"),
     "channel": "text",
@@ -42,44 +46,55 @@ _FENCED_OUT = f"""told as (insert into event(run, n, at, kind, worker)
   from out o where o.run = any(:touched))"""
 
 # fmt: off
-COLUMNS = (
+ONE = (
+    "run", "n", "kind", "thread", "name", "began", "ended", "outcome", "tries", "error", "result", "plan", "place",
+    "context", "again",
+)
+MANY = (
     "runs", "ns", "kinds", "threads", "names", "begans", "endeds", "outcomes", "attempts", "errors", "results", "plans",
     "places", "contexts", "retries",
 )
 # fmt: on
-"""The parameters of `_ROWS`, in the order of the fields of `Record`."""
+"""The parameters of a row and of many rows of steps, in the order of the fields of `Record`."""
 
 _ROWS = """insert into step select t.run, t.n, t.kind, t.thread, t.name, t.t0, t.t1, t.outcome, t.attempts, t.error,
-  t.result, t.plan, t.pos, t.ctx, t.retry from unnest(:runs, :ns, :kinds, :threads, :names, :begans, :endeds, :outcomes,
-   :attempts, :errors, :results, :plans, :places, :contexts, :retries)
+  t.result, t.plan, t.pos, t.ctx, t.retry from {rows}
   t(run, n, kind, thread, name, t0, t1, outcome, attempts, error, result, plan, pos, ctx, retry)"""
+
+_ONE = _ROWS.format(rows=f"(values ({', '.join(':' + name for name in ONE)}))")
+"""To take arrays apart costs a lone row more than it costs to write it."""
+
+_MANY = _ROWS.format(rows=f"unnest({', '.join(':' + name for name in MANY)})")
 
 _QUICK = f"""with w as materialized ({_LOCKED}),
  f as materialized (select max(w.lease) as lease, 1 / count(*) as fine from w where w.revoked = 0),{{locked}}
- put as ({_ROWS} where (select f.fine from f) = 1)
- select f.lease, {NOW}, {MORE}, (select min(r.wake) from run r where r.wake is not null){{also}} from f"""
+ put as ({{rows}} where (select f.fine from f) = 1)
+ select f.lease, {NOW}, coalesce((select g.suspect = 0 from grp g where g.owner is null and g.gate = 0
+   order by g.due, g.id limit 1), false), (select min(r.wake) from run r where r.wake is not null){{also}} from f"""
 
-QUICK = _QUICK.format(locked="", also="")
+_LOCK = """
+ l as materialized (select r.id from run r where (select f.fine from f) = 1 and r.id = any(:locked) order by r.id
+  for no key update),"""
+
+QUICK = _QUICK.format(rows=_MANY, locked="", also="")
 """Fence, rows and a look at what is left, in one; fails by a division when there is no such worker, or when runs were
 taken from it."""
 
-QUICK_LOCKING = _QUICK.format(
-    locked="""
- l as materialized (select r.id from run r where (select f.fine from f) = 1 and r.id = any(:locked) order by r.id
-  for no key update),""",
-    also=", (select count(*) from l)",
-)
+QUICK_LOCKING = _QUICK.format(rows=_MANY, locked=_LOCK, also=", (select count(*) from l)")
 """The same, with a lock on runs, so that the next statement sees all signals to them."""
+
+QUICK_ONE = _QUICK.format(rows=_ONE, locked="", also="")
+QUICK_ONE_LOCKING = _QUICK.format(rows=_ONE, locked=_LOCK, also=", (select count(*) from l)")
 
 LOCK_RUNS = "select id from run where id = any(:locked) order by id for no key update"
 
 STEPS = f"""with out as (delete from revoked where worker = :worker returning run), {_FENCED_OUT},
- put as ({_ROWS} where t.run <> all(array(select o.run from out o))) select run from out"""
+ put as ({_MANY} where t.run <> all(array(select o.run from out o))) select run from out"""
 """Writes the rows of all runs but those that were taken from the worker, and says which those are."""
 
 CALM = "update worker set revoked = 0 where id = :worker and revoked = 1"
 
-OWN_STEPS = f"""with put as ({_ROWS})
+OWN_STEPS = f"""with put as ({_MANY})
  select run, 1 / (run <> all(:touched))::int from revoked where worker = :worker"""
 """The rows of a step in a transaction of its own: fails when its run was taken from the worker."""
 
@@ -136,6 +151,8 @@ class Texts:
         self.extend = self._statement("extend", EXTEND)
         self.quick = self._statement("quick", QUICK)
         self.quick_locking = self._statement("quick_locking", QUICK_LOCKING)
+        self.quick_one = self._statement("quick_one", QUICK_ONE)
+        self.quick_one_locking = self._statement("quick_one_locking", QUICK_ONE_LOCKING)
         self.steps = self._statement("steps", STEPS)
         self.calm = self._statement("calm", CALM)
         self.own_steps = self._statement("own_steps", OWN_STEPS)
