@@ -16,6 +16,10 @@ import pytest
         ("inline.py", [r"bare loop.* us  x1\.00", r"iocflow SequenceProcessor.* us  x\d"]),
         ("loading.py", [r"first load.* ms", r"check 200 beans.* ms", r"build and close 200 beans.* ms"]),
         ("startup.py", [r"python -c pass.* ms", r"iocflow --help.* ms"]),
+        (
+            "durable.py",
+            [r"1 in flight.*commits/s +x\d", r"submit to first activity.* ms", r"1000 waiting.* us a group"],
+        ),
     ],
 )
 def test_benchmark_prints_its_figures(script: str, figures: list[str]) -> None:
