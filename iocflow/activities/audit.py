@@ -8,12 +8,16 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from iocflow.activities.arguments import Rule, complaints, keep, path_rules
+from iocflow.activities.arguments import Rule, complaints, demanded, keep, path_rules
 from iocflow.activities.database import DatabaseSource, as_database, check_name
-from iocflow.activities.fields import check_path, read_field
+from iocflow.activities.fields import check_path, read_field, read_items
 from iocflow.activity import Activity
 
 __all__ = ["AuditRow", "AuditTable", "WriteAudit"]
+
+
+_OWN = ("run_id", "processor", "activity", "status", "detail", "written_at", "changed_at")
+_ITEM_COLUMN = "item"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class AuditTable:
         self,
         database: DatabaseSource,
         table: str = "audit",
-        item_column: str = "item",
+        item_column: str = _ITEM_COLUMN,
         columns: Iterable[str] = (),
     ) -> None:
         """Take the place and the columns; nothing is opened yet.
@@ -53,7 +57,7 @@ class AuditTable:
             columns: The names of further columns; all of them hold text.
 
         Raises:
-            ValueError: A name cannot stand in SQL.
+            ValueError: A name cannot stand in SQL, or is that of another column.
         """
         self.columns = list(columns)
         keep(_table_rules({"table": table, "item_column": item_column, "values": self.columns}))
@@ -94,7 +98,7 @@ class AuditTable:
         return [*fixed, *(_text(row.values.get(column)) for column in self.columns)]
 
     def _create_statement(self) -> str:
-        fixed = ["run_id", "processor", "activity", self.item_column, "status", "detail", "written_at", "changed_at"]
+        fixed = [*_OWN, self.item_column]
         columns = [f"{name} TEXT NOT NULL" for name in fixed] + [f"{name} TEXT" for name in self.columns]
         key = f"PRIMARY KEY (run_id, activity, {self.item_column})"
         return f"CREATE TABLE IF NOT EXISTS {self.table} ({', '.join([*columns, key])})"
@@ -115,7 +119,7 @@ class WriteAudit(Activity[Any]):
         each: str = "",
         key: str = "",
         table: str = "audit",
-        item_column: str = "item",
+        item_column: str = _ITEM_COLUMN,
         status: str = "written",
     ) -> None:
         """Take what to record.
@@ -132,7 +136,7 @@ class WriteAudit(Activity[Any]):
             status: What the rows begin with.
 
         Raises:
-            ValueError: A name cannot stand in SQL, or a path is none.
+            ValueError: A name cannot stand in SQL, or is that of another column, or a path is none.
         """
         self.values = dict(values or {})
         keep(_rules({"values": self.values, "each": each, "key": key}))
@@ -153,9 +157,10 @@ class WriteAudit(Activity[Any]):
 
         Raises:
             ContextFieldError: The context does not offer a field that is to be recorded.
+            TypeError: The field with the items holds a text, or no items.
             DatabaseError: The table has other columns, or cannot be written.
         """
-        items = read_field(context, self.each, self.name) if self.each else [None]
+        items = read_items(context, self.each, self.name) if self.each else [None]
         self.trail.write([self._row(context, item) for item in items], context.step.remaining())
 
     def _row(self, context: Any, item: object) -> AuditRow:
@@ -175,11 +180,15 @@ def _table_rules(given: Mapping[str, Any]) -> Iterator[Rule]:
     """Yield the rules about the place and the names of a table that are `given`; `values` are its further columns."""
     if "database" in given:
         yield "database", partial(as_database, given["database"])
-    for name in ("table", "item_column"):
-        if name in given:
-            yield name, partial(check_name, given[name], name)
-    for column in given.get("values", ()):
-        yield "values", partial(check_name, column, "values")
+    if "table" in given:
+        yield "table", partial(check_name, given["table"], "table")
+    further = [("values", column) for column in given.get("values", ())]
+    taken = set(_OWN)
+    for name, column in [("item_column", given.get("item_column", _ITEM_COLUMN)), *further]:
+        yield name, partial(check_name, column, name)
+        folded = str(column).lower()  # as SQL does with names
+        yield demanded(name, folded not in taken, f"the audit has a column {column!r} already; choose another name")
+        taken.add(folded)
 
 
 def _rules(given: Mapping[str, Any]) -> Iterator[Rule]:

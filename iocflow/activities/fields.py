@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from iocflow.activities.errors import ContextFieldError
 from iocflow.errors import UnsetError
 
-__all__ = ["check_path", "read_field", "write_field"]
+__all__ = ["check_path", "read_field", "read_items", "write_field"]
 
 
 def check_path(path: str, what: str) -> str:
@@ -37,6 +38,19 @@ def read_field(holder: object, path: str, reader: str) -> Any:
     except AttributeError as error:
         message = f"{reader} reads {path}, but {type(error.obj).__name__} has no field {error.name}"
         raise ContextFieldError(f"{message}; set it before, or name another field") from error
+
+
+def read_items(holder: object, path: str, reader: str) -> Collection[Any]:
+    """Return the field that the dotted `path` leads to, which holds items that can be gone through more than once.
+
+    Raises:
+        TypeError: It is a text, whose letters nobody means, a mapping, or holds no items.
+        ContextFieldError: There is no such field.
+    """
+    items = read_field(holder, path, reader)
+    if not isinstance(items, Collection) or isinstance(items, str | bytes | bytearray | Mapping):
+        raise TypeError(f"{reader}: context.{path} is a {type(items).__name__}; a list or tuple is wanted")
+    return items
 
 
 def write_field(holder: object, path: str, value: object, writer: str) -> None:

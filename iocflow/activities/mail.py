@@ -12,7 +12,7 @@ from typing import Any
 
 from iocflow.activities.arguments import Rule, complaints, demanded, keep, path_rules
 from iocflow.activities.errors import DeliveryError, LetterError, MailError, SmtpTemporaryError
-from iocflow.activities.fields import read_field, write_field
+from iocflow.activities.fields import read_field, read_items, write_field
 from iocflow.activities.headers import mailbox, shown
 from iocflow.activities.letter import Delivery, DeliveryOutcome, Draft, Letter, Recipient
 from iocflow.activities.smtp import Sender
@@ -139,7 +139,7 @@ class SendMail(Activity[Any]):
     def _recipients(self, context: Any) -> Iterator[Recipient]:
         """Yield the recipients, each address once."""
         seen: set[str] = set()
-        for entry in read_field(context, self.recipients, self.name):
+        for entry in read_items(context, self.recipients, self.name):
             if isinstance(entry, str):
                 recipient = Recipient(entry)
             elif isinstance(getattr(entry, "address", None), str):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from iocflow.activities import AuditTable, ContextFieldError, DatabaseError, Recipient, WriteAudit
+from iocflow.activities import AuditTable, ContextFieldError, DatabaseError, Recipient, SendMail, WriteAudit
 from iocflow.context import ProcessContext, StepInfo
 
 
@@ -117,3 +117,36 @@ def test_missing_fields_are_named(tmp_path: Path) -> None:
         with pytest.raises(ContextFieldError, match=said):
             WriteAudit(tmp_path / "a.db", values, each="recipients").execute(mailing())
     assert not (tmp_path / "a.db").exists()
+
+
+def test_the_audits_own_columns_are_refused(tmp_path: Path) -> None:
+    """A further column, or the one of the items, cannot have the name of another, in upper case neither."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(WriteAudit(tmp_path / "a.db").trail._create_statement())
+        own = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info('audit')")]
+    assert len(own) == 8
+    for name in (*own, *map(str.upper, own)):
+        with pytest.raises(ValueError, match=f"^values: the audit has a column '{name}' already"):
+            WriteAudit(tmp_path / "a.db", {name: "route"})
+        assert [where for where, _ in WriteAudit.check_arguments({"values": {name: "route"}})] == ["values"]
+        with pytest.raises(ValueError, match=r"^values: the audit has"):
+            AuditTable(tmp_path / "a.db", columns=[name])
+    for name in set(own) - {"item"}:
+        with pytest.raises(ValueError, match=r"^item_column: the audit has"):
+            AuditTable(tmp_path / "a.db", item_column=name)
+    with pytest.raises(ValueError, match=r"^values: the audit has a column 'Route' already"):
+        WriteAudit(tmp_path / "a.db", {"route": "x", "Route": "y"})
+
+
+@pytest.mark.parametrize("items", ["a@example.com", b"a", bytearray(b"a"), {"a": 1}, 7, None, iter(["a"])])
+def test_items_are_no_text(tmp_path: Path, items: Any) -> None:
+    """What is gone through item by item holds items, again and again: no letters, no mapping, no iterator."""
+    context = mailing()
+    context.recipients = items
+    said = f"recipients is a {type(items).__name__}; a list or tuple is wanted"
+    with pytest.raises(TypeError, match=f"^write-audit: context.{said}"):
+        WriteAudit(tmp_path / "a.db", each="recipients").execute(context)
+    assert not (tmp_path / "a.db").exists()
+    context.subject, context.message = "x", "y"  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match=f"^send-mail: context.{said}"):
+        SendMail(object(), "a@example.com").execute(context)  # type: ignore[arg-type]
