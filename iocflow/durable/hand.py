@@ -54,6 +54,14 @@ class Hand:
         self.suspects += held.claimed.suspect
         return len(group) == 1
 
+    def idle(self) -> list[Held]:
+        """Take the runs out of `ready` that nothing is under way of, as when all threads are busy for long."""
+        idle = [one.held for one in list(self.ready) if one.held.alone and not one.begun]
+        kept = [one for one in self.ready if one.held not in idle]
+        self.ready.clear()
+        self.ready.extend(kept)
+        return idle
+
     def goes_on(self, move: Move) -> bool:
         """Return whether the move's group goes on with its next run here when this one is let go."""
         return not move.holds_group and len(self._groups.get(move.held.claimed.group, ())) > 1

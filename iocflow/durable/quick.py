@@ -31,7 +31,7 @@ class Quick:
         "_calls", "_context", "_info", "_names", "_plan", "_plan_id", "_seed", "_stored", "_strand",
         "_write", "at", "held",
     )  # fmt: skip
-    transactional = False
+    transactional = begun = False
 
     def __init__(
         self, held: Held, plan_id: int, plan: Plan, at: int, context: Any, stored: bytes | None, seed: Any = None

@@ -30,6 +30,10 @@ class GroupState(RunGroup):
         self._saved = data
         return data
 
+    def undo(self) -> None:
+        """Take the state as it was saved last, after a step was rolled back."""
+        self.state = json.loads(self._saved) if self._saved else None
+
 
 class Memo(dict[str, Any]):
     """A step's memo: each assignment is durable before it returns."""

@@ -57,8 +57,9 @@ class Strand(Performer):
         self._written: bytes | None = None
         self._rows: list[Record] = []
         self._failure: ErrorRecord | None = None
-        if place.memo or place.got:
-            self.prepare({"attempt": 1, **self.command}, None)
+        own = self._under_way()
+        if own is not None:
+            self.prepare(own, None)
             self._own_info.restore(place.memo, place.got)
 
     @property
@@ -143,6 +144,7 @@ class Strand(Performer):
                 reply = {**self.failed(error), "stop": reply.get("stop", False)}
         if transaction is not None and ("error" in reply or "wait" in reply):
             transaction.undo()
+            self.held.group.undo()
             self._go_on_with(self.held.context(self._saved or self._initial()))
         return reply
 
@@ -208,17 +210,23 @@ class Strand(Performer):
 
     def _place(self) -> Place:
         """Return where the strand is now."""
-        info, command = self._own_info, self.command
+        info = self._own_info
         place = Place({**self.position, "ended": []}, until=self.until)
-        own = command["do"] in ("sleep", "wait")
-        own = own or (command.get("mode") == "execute" and self.step_key(command) == info.idempotency_key)
-        if own:
+        own = self._under_way()
+        if own is not None and self.step_key(own) == info.idempotency_key:
             place.memo, place.got = dict(info.memo), info.got
         if self.thread:
             fields = fields_of(self.context)
             fresh = [name for name, value in fields.items() if value is not self.before.get(name, self)]
             place.touched = sorted(fresh)
         return place
+
+    def _under_way(self) -> Command | None:
+        """Return the `execute` that comes next, also after the present sleep or wait; None when something else does."""
+        command = self.command
+        if command["do"] in ("sleep", "wait"):
+            command, _ = advance(self.plan, self.position, {})
+        return command if command.get("mode") == "execute" else None
 
     def mark(self, kind: Any = "mark") -> list[Record]:
         """Return a record that only keeps the place; the context is the last one on record."""

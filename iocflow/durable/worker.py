@@ -31,6 +31,7 @@ from iocflow.store.errors import FencedError, StoreError, StoreFullError
 
 _LOGGER = logging.getLogger("iocflow.durable")
 _BACKOFF = (0.1, 0.3, 1.0, 3.0, 10.0)
+_PATIENCE = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +64,10 @@ class Worker:
         self._lead = threading.Lock()
         self._changed = threading.Condition()
         self._waiting = 0
-        self._window = Window(self.settings.window)
+        self._window = Window(self.settings.threads, self.settings.window)
         self._look, self._stopping = True, False
         self._hungry = threading.Event()
-        self._id, self._last_commit = 0, 0.0
+        self._id, self._last_commit, self._last_taken = 0, 0.0, 0.0
         self._wake_at: float | None = None
         self._threads: list[threading.Thread] = []
         self._clock = StoreClock(time.time())
@@ -148,6 +149,7 @@ class Worker:
             if one is None:
                 self._lead_or_wait()
             else:
+                self._last_taken = time.monotonic()
                 self._do(one)
 
     def _do(self, one: Ready) -> None:
@@ -329,6 +331,8 @@ class Worker:
                     swept = time.monotonic()
                 if time.monotonic() - self._last_commit > self.settings.lease / 3:
                     self._beat()
+                if self._hand.ready and time.monotonic() - self._last_taken > _PATIENCE:
+                    self._give_back()
             except FencedError:
                 with self._lead:
                     self._restart(fenced=True)
@@ -344,6 +348,14 @@ class Worker:
         times = [self._wake_at, *(held.next_due() for held in self._hand.runs())]
         due = [at - self._clock.now() for at in times if at is not None]
         return max(0.0, min([self.settings.tick, self.settings.lease / 6, *due]))
+
+    def _give_back(self) -> None:
+        """Give other workers what is ready here while all threads are busy for long."""
+        with self._lead:
+            idle = self._hand.idle()
+            groups = [held.claimed.group for held in idle]
+            self.store.commit(self._id, Batch(released=groups), lease=self.settings.lease)
+            self._hand.drop(held.claimed.id for held in idle)
 
     def _beat(self) -> None:
         taken = self.store.beat(self._id, lease=self.settings.lease)
