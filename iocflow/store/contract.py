@@ -385,8 +385,9 @@ class Store(Protocol):
     def retry(self, run: int, *, who: str, why: str, done: bool = False) -> bool:
         """Let a failed or suspended run go on from the step that failed; `done` says that a step in doubt took place.
 
-        `mark` rows repeat the last places with `retry` and their contexts, or one is `0`, the start; `ask` becomes
-        `again` or `done`, deliveries 0, and the group is opened again. False: neither failed nor suspended, or purged.
+        `mark` rows repeat the last places with `retry` and their contexts, `begun` ones those that began, or one is
+        `0`, the start; `ask` becomes `again` or `done`, deliveries 0, and the group is opened again. False: neither
+        failed nor suspended, or purged.
         """
 
     def drop(self, run: int, *, who: str, why: str) -> bool:

@@ -100,23 +100,25 @@ def _journal_end(tables: Tables, run: int) -> None:
 
 
 def _repeat_places(tables: Tables, held: Held) -> int:
-    """Repeat the last places that allow a retry as marks; return the number of the last mark."""
+    """Repeat the last places that allow a retry, those in doubt as such; return the number of the last row."""
     places = live(
-        (str(thread), int(n), int(plan), str(pos), str(name))
-        for thread, n, plan, pos, name in tables.rows(
-            "select thread, n, plan, pos, name from step where run = :run and pos is not null and retry = 1 order by n",
+        (str(thread), int(n), int(plan), str(pos), str(name), str(kind))
+        for thread, n, plan, pos, name, kind in tables.rows(
+            "select thread, n, plan, pos, name, case when kind = 'begun' then kind else 'mark' end from step"
+            " where run = :run and pos is not null and retry = 1 order by n",
             run=held.id,
         )
     )
     number = held.n
-    for thread, n, plan, pos, name in places or [("", 0, 0, START, "")]:
+    for thread, n, plan, pos, name, kind in places or [("", 0, 0, START, "", "mark")]:
         context = tables.row(CONTEXT, run=held.id, thread=thread, n=n, floor=floor(places, thread))
         number += 1
         tables.write(
             "insert into step(run, n, kind, thread, name, t0, t1, outcome, attempts, plan, pos, ctx, retry)"
-            " values (:run, :n, 'mark', :thread, :name, :now, :now, '', 0, :plan, :pos, :ctx, 1)",
+            " values (:run, :n, :kind, :thread, :name, :now, :now, '', 0, :plan, :pos, :ctx, 1)",
             run=held.id,
             n=number,
+            kind=kind,
             thread=thread,
             name=name,
             now=tables.now,

@@ -162,6 +162,22 @@ def test_a_step_in_doubt_may_be_taken_as_done(store: Store, work: Work) -> None:
     assert (again.ask, again.n) == ("done", 3)
 
 
+@pytest.mark.parametrize("done", [False, True])
+def test_which_steps_are_in_doubt_is_known_after_a_retry(store: Store, work: Work, done: bool) -> None:
+    """Of several threads of control, those whose steps are in doubt are told from those that began nothing."""
+    run = work.submit()
+    (claimed,) = work.claim()
+    rows = [("step", "", "f"), ("begun", "0", "a"), ("mark", "1", "b"), ("begun", "2", "c"), ("step", "2", "d")]
+    work.commit(records=[record(run, n, kind=k, thread=t, pos=p) for n, (k, t, p) in enumerate(rows, start=1)])
+    claimed.n = 5
+    work.end(claimed, state="suspended", outcome="in_doubt", reason="in doubt")
+    assert store.retry(run, **OPERATOR, done=done)
+    (again,) = work.claim()
+    assert [(one.thread, one.kind, one.pos) for one in again.threads] == [
+        ("", "mark", "f"), ("0", "begun", "a"), ("1", "mark", "b"), ("2", "mark", "d"),
+    ]  # fmt: skip
+
+
 def test_a_failed_run_goes_on(store: Store, work: Work) -> None:
     """A failed run is opened again; its first end stays in the journal; it goes before later ones of its group."""
     run = work.submit(group="g")
