@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from iocflow.plan import End
@@ -18,15 +18,27 @@ class Fork:
     A child's context is made when it begins, and given up when it ends: what the join needs of it is kept.
     """
 
-    def __init__(self, parent: Strand, only: Collection[str] | None = None) -> None:
-        """Begin the fork that `parent` stands at; of `only` some threads, when all is being unwound."""
+    def __init__(self, parent: Strand) -> None:
+        """Begin the fork that `parent` stands at."""
         self.parent = parent
         children = parent.command["children"]
         prefix = f"{parent.thread}." if parent.thread else ""
         self.threads = [f"{prefix}{i}" for i in range(len(children))]
+        self.deadline = parent.time_limit(parent.command, parent.position)
         self._ends: list[End | None] = [None] * len(children)
-        self._to_begin = deque(i for i, thread in enumerate(self.threads) if only is None or thread in only)
+        self._to_begin = deque(range(len(children)))
         self._room = parent.parts.composites[parent.command["p"]].parallel or len(children)
+        self._open = len(children)
+
+    def keep_to(self, recorded: Mapping[str, bool]) -> None:
+        """Begin only children that may be under way, when all is to be unwound.
+
+        Args:
+            recorded: The threads that have a record, and whether they ended.
+        """
+        free = self._room - sum(not recorded.get(thread, True) for thread in self.threads)
+        unknown = [i for i, thread in enumerate(self.threads) if thread not in recorded][: max(0, free)]
+        self._to_begin = deque(i for i, thread in enumerate(self.threads) if thread in recorded or i in unknown)
         self._open = len(self._to_begin)
 
     @property
@@ -43,13 +55,21 @@ class Fork:
 
     def ended(self, i: int, child: Strand, end: End) -> None:
         """Take the end of a child, and keep what the join needs of it."""
-        self._room, self._open = self._room + 1, self._open - 1
         if end["outcome"] != "FAILED":
             try:
                 stopped = end["outcome"] == "STOPPED"
                 self.parent.keep(self.parent.command, i, child.before, child.context, stopped=stopped)
             except Exception as error:  # noqa: BLE001 - a context that cannot be compared fails its branch
-                end = End(outcome="FAILED", error=self.parent.errors.record(error), raises=True, last=None)
+                self.failed(i, error)
+                return
+        self._end(i, end)
+
+    def failed(self, i: int, error: Exception) -> None:
+        """Take it that a child failed outside of its activities."""
+        self._end(i, End(outcome="FAILED", error=self.parent.errors.record(error), raises=True, last=None))
+
+    def _end(self, i: int, end: End) -> None:
+        self._room, self._open = self._room + 1, self._open - 1
         self._ends[i] = end
 
     def ends(self) -> list[End]:

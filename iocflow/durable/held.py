@@ -24,6 +24,7 @@ from iocflow.plan import End, Plan, Position
 from iocflow.run import Outcome, RunFinished, RunStarted
 from iocflow.store.contract import Claimed, Ending, Record, Rest, Saved, StepTransaction, Store
 
+_LOGGER = logging.getLogger("iocflow.durable")
 _UNWIND = {"cancel": "CANCELLED", "timeout": "TIMEOUT"}
 _ENDINGS = {
     "COMPLETED": ("completed", "ok"),
@@ -40,7 +41,7 @@ class Held:
     Strands run in several threads, one at a time each; what concerns all of them is done under a lock.
     """
 
-    transactional = False
+    transactional = begun = False
 
     def __init__(
         self, claimed: Claimed, job: Job | None, store: Store, clock: StoreClock, save: Callable[[Move], None]
@@ -73,6 +74,11 @@ class Held:
     # Taking up.
 
     @property
+    def alone(self) -> bool:
+        """Whether not more than one strand has anything to do, and none sleeps or waits."""
+        return self._active <= 1 and not self._parked
+
+    @property
     def held(self) -> Held:
         """Itself, as what is ready."""
         return self
@@ -85,9 +91,9 @@ class Held:
         """
         saved = {one.thread: one for one in self.claimed.threads}
         with self._lock:
+            if late := self._too_late():
+                return Move(self, ending=late)
             first = saved.get("")
-            if (first is None or first.pos == START) and self._unwind:
-                return self._closed_unbegun()
             move = Move(self)
             if quick := self._quick(first):
                 self._go(quick, move)
@@ -100,6 +106,16 @@ class Held:
                 self._rest_if_idle(move)
             return move
 
+    def _too_late(self) -> Ending | None:
+        """Return the end of a run that could not begin in time, as behind another one of its group; else None."""
+        claimed, now = self.claimed, self.clock.now()
+        if claimed.n == 0 and claimed.ask is None:
+            if claimed.deadline is not None and claimed.deadline <= now:
+                return self._ended("failed", "timeout", "the deadline has passed")
+            if claimed.start_by is not None and claimed.start_by <= now:
+                return self._ended("failed", "expired", "was not started in time")
+        return None
+
     def _quick(self, saved: Saved | None) -> Quick | None:
         """Return the run as one of a plain sequence, if it is at a plain next step of the wiring as it is."""
         if not self.job.plain or self.claimed.ask is not None:
@@ -110,11 +126,6 @@ class Held:
         if saved.plan != id or saved.kind == "begun" or not saved.pos.isdecimal():
             return None
         return Quick(self, id, plan, int(saved.pos), self.context(saved.ctx), saved.ctx)
-
-    def _closed_unbegun(self) -> Move:
-        state, outcome = _ENDINGS[self._unwind]
-        why = "its deadline had passed before it began" if outcome == "timeout" else ""
-        return Move(self, ending=self._ended(state, outcome, why))
 
     def _restored(self, thread: str, saved: Saved, fork: Fork | None = None) -> Strand:
         """Return a strand as it was recorded."""
@@ -129,9 +140,19 @@ class Held:
     def _first(self) -> Strand:
         """Return the run's main strand at its beginning."""
         id, plan = self.job.own_plan(self.store)
+        if self._unwind and (given_up := self._unwound_first(id, plan)):
+            return given_up
         strand = Strand(self, "", plan, id, self.job.processor.new_context(), Place(self.beginning(plan)))
         strand.seed = self._seed()
         return strand
+
+    def _unwound_first(self, id: int, plan: Plan) -> Strand | None:
+        """Return the main strand at its first step, which may be what is given up: then `finally` is to run."""
+        try:
+            return Strand(self, "", plan, id, self.context(self.seeded()), Place(start(plan)))
+        except Exception:
+            _LOGGER.exception("run %s of %s has no `finally`: its seed fails", self.claimed.id, self.claimed.processor)
+            return None
 
     def _seed(self) -> Any:
         return self.job.codec.read_seed(self.claimed.body) if self.claimed.body else None
@@ -181,22 +202,41 @@ class Held:
             self._next(strand, move)
 
     def _resume_fork(self, strand: Strand, saved: dict[str, Saved], move: Move) -> None:
-        self._begin(Fork(strand, only=saved if self._unwind else None), saved, move)
+        try:
+            strand.bind(strand.command)
+        except Exception as error:  # noqa: BLE001 - the item of a for-each that cannot be set fails what it is for
+            strand.reply = strand.failed(error)
+            self._go(strand, move)
+            return
+        fork = Fork(strand)
+        if self._unwind:
+            places = {thread: read(strand.plan, one.pos) for thread, one in saved.items()}
+            fork.keep_to({thread: place.position["end"] is not None for thread, place in places.items()})
+        self._begin(fork, saved, move)
 
     def _begin(self, fork: Fork, saved: dict[str, Saved], move: Move) -> None:
         """Begin as many children as may be under way; go on with the parent when none is left."""
         while (i := fork.next()) is not None:
-            thread, parent = fork.threads[i], fork.parent
-            if thread in saved:
-                child = self._restored(thread, saved[thread], fork)
-            else:
-                place = Place(parent.command["children"][i])
-                child = Strand(self, thread, parent.plan, parent.plan_id, parent.branch(i), place, fork)
-            self._resume(child, saved, move)
+            child = self._child(fork, i, saved)
+            if child is not None:
+                child.deadline = fork.deadline
+                self._resume(child, saved, move)
         if fork.over:
             parent = fork.parent
             parent.reply = {"unwind": self._unwind} if self._unwind else {"ends": fork.ends()}
             self._go(parent, move)
+
+    def _child(self, fork: Fork, i: int, saved: dict[str, Saved]) -> Strand | None:
+        """Return a child as it was recorded, or at its beginning; None when it failed at once."""
+        thread, parent = fork.threads[i], fork.parent
+        if thread in saved:
+            return self._restored(thread, saved[thread], fork)
+        try:
+            context = parent.branch(i)
+        except Exception as error:  # noqa: BLE001 - a context that cannot be forked fails its branch
+            fork.failed(i, error)
+            return None
+        return Strand(self, thread, parent.plan, parent.plan_id, context, Place(parent.command["children"][i]), fork)
 
     # Going on.
 
