@@ -11,7 +11,8 @@ from typing import Any
 
 from iocflow.durable.client import Client
 from iocflow.durable.job import Job
-from iocflow.durable.worker import Worker, WorkerSettings
+from iocflow.durable.settings import WorkerSettings
+from iocflow.durable.worker import Worker
 from iocflow.errors import LiveErrors, RecordedError, record_of
 from iocflow.processor import Processor
 from iocflow.run import Outcome, Run, Step, StepOutcome

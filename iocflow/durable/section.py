@@ -23,6 +23,7 @@ _BOUNDS: Bounds = {
     "tick": (timedelta(milliseconds=10), timedelta(minutes=10)),
     "deliveries": (1, 1000),
     "window": (1, 100_000),
+    "retention": (timedelta(seconds=1), timedelta(days=36_500)),
 }
 _WORKER: dict[str, Any] = {
     "threads": number("How many activities of a worker run at once; 8 by default.", 1, 1000),
@@ -30,6 +31,7 @@ _WORKER: dict[str, Any] = {
     "tick": duration_schema("How often a worker looks for dead ones and for what is due; 5s by default."),
     "deliveries": number("With how many deaths of workers a run is suspended as poison; 5 by default.", 1, 1000),
     "window": number("The most runs that a worker has in hand; 1024 by default.", 1, 100_000),
+    "retention": duration_schema("How long after their end the contexts of runs are kept; 30d by default."),
 }
 
 
@@ -80,7 +82,7 @@ class WorkerReader:
     def read(self, section: Node, scope: Scope) -> Callable[[Wired], dict[str, Any]]:
         """Check the section; return the builder of the settings."""
         if not isinstance(section, Table):
-            scope.findings.error(section.place, "`worker` is no mapping", "write worker: {threads: 8, lease: 30s}")
+            scope.findings.error(section.place, "`worker` is no mapping", "write `worker: {threads: 8, lease: 30s}`")
             return lambda _: {}
         given = {
             key: value.total_seconds() if isinstance(value, timedelta) else value

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import itertools
 import logging
-import math
 import os
 import platform
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from iocflow.durable.clock import StoreClock
 from iocflow.durable.errors import ContextError
@@ -24,7 +22,9 @@ from iocflow.durable.hand import Hand, Ready
 from iocflow.durable.held import Held
 from iocflow.durable.job import Job
 from iocflow.durable.move import Move
+from iocflow.durable.settings import WorkerSettings
 from iocflow.durable.strand import Strand
+from iocflow.durable.upkeep import Upkeep
 from iocflow.durable.window import Window
 from iocflow.store.contract import Batch, Claimed, Receipt, Store
 from iocflow.store.errors import FencedError, StoreError, StoreFullError
@@ -32,25 +32,6 @@ from iocflow.store.errors import FencedError, StoreError, StoreFullError
 _LOGGER = logging.getLogger("iocflow.durable")
 _BACKOFF = (0.1, 0.3, 1.0, 3.0, 10.0)
 _PATIENCE = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
-    """How a worker works; times in seconds.
-
-    Attributes:
-        threads: How many activities run at once.
-        lease: A worker that showed no life for so long is taken for dead, and its runs are taken over.
-        tick: How often it looks for dead workers and deadlines.
-        deliveries: A run with which so many workers died is suspended as poison.
-        window: The most runs in hand.
-    """
-
-    threads: int = 8
-    lease: float = 30.0
-    tick: float = 5.0
-    deliveries: int = 5
-    window: int = 1024
 
 
 class Worker:
@@ -319,16 +300,14 @@ class Worker:
 
     def _watch(self) -> None:
         """Look for new work, for what is due, and for the dead; show life when no commit did."""
-        swept = -math.inf
+        upkeep = Upkeep(self.store, self.settings)
         while not self._stopping:
             try:
                 patience = self._patience()
                 if self._hungry.wait(patience) and not self._stopping:
                     self._hungry.clear()
                     self.store.listen(patience)
-                if time.monotonic() - swept >= self.settings.tick:
-                    self.store.sweep(deliveries=self.settings.deliveries)
-                    swept = time.monotonic()
+                upkeep.do()
                 if time.monotonic() - self._last_commit > self.settings.lease / 3:
                     self._beat()
                 if self._hand.ready and time.monotonic() - self._last_taken > _PATIENCE:

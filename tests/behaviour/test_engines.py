@@ -15,7 +15,7 @@ import iocflow.inline_loop
 from iocflow.advance import advance
 from iocflow.durable.engine import DurableEngine
 from iocflow.durable.job import Job
-from iocflow.durable.worker import WorkerSettings
+from iocflow.durable.settings import WorkerSettings
 from iocflow.errors import RecordedError
 from iocflow.plan import Command, Plan, Position, Reply
 from iocflow.run import Run, Step

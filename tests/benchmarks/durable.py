@@ -26,7 +26,8 @@ from durable_raw import raw_commits
 from iocflow import ProcessContext, SequenceProcessor
 from iocflow.durable.engine import DurableEngine
 from iocflow.durable.job import Job
-from iocflow.durable.worker import Worker, WorkerSettings
+from iocflow.durable.settings import WorkerSettings
+from iocflow.durable.worker import Worker
 from iocflow.store import open_store
 from iocflow.store.contract import Batch, Store
 
