@@ -25,6 +25,8 @@ RUN = "iocflow run config/fare_drop.yaml"
 SEED = "--seed @samples/fare_drop/seed.json"
 NAMES = ["build-recipients", "construct-document", "apply-xslt", "write-audit", "send-message"]
 
+NO_FARES = ["abc", "NaN", "Infinity", "-5", "-0.5", "0", "0.00", "1e3", "99.999", "1_000", "99,99", "1000000", "٣"]
+
 Shell = Callable[..., "subprocess.CompletedProcess[str]"]
 Serve = Callable[..., "subprocess.Popen[str]"]
 
@@ -123,6 +125,32 @@ def test_a_fare_is_published_where_the_container_file_looks(clone: Path, shell: 
     """`new_fare` uses the database that `FARES_DB` names, as the container file does, and makes no other."""
     shell("FARES_DB=var/other.db python -m samples.fare_drop.new_fare 117 99.99")
     assert [path.name for path in (clone / "var").glob("*.db")] == ["other.db"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        *((f"117 {fare}", f"argument fare: '{fare}' is no fare; write a price, as in 99.99") for fare in NO_FARES),
+        ("117 -- -5e1", "'-5e1' is no fare"),
+        ("117", "the following arguments are required: fare"),
+        ("BWI 99.99", "argument route_id: invalid int value: 'BWI'"),
+        ("9 99.99", "no airline flies route 9; there are 117, 118, "),
+        ("99999999999999999999 99.99", "int too large"),
+        ("117 99.99 --database samples", "samples: this is a folder; name a file in it"),
+    ],
+)
+def test_what_is_no_fare_is_not_published(clone: Path, shell: Shell, given: str, told: str) -> None:
+    """It is told in one line, the program ends with exit code 2, and the fares are as they were."""
+    shell("python -m samples.fare_drop.new_fare 118 100")
+    done = shell(f"python -m samples.fare_drop.new_fare {given}", status=2)
+    assert told in done.stderr.splitlines()[-1]
+    assert (done.stdout, "Traceback" in done.stderr) == ("", False)
+    with closing(sqlite3.connect(clone / "var" / "fares.db")) as connection:
+        assert connection.execute("SELECT count(*), max(cents) FROM fares WHERE route_id = 118").fetchone() == (
+            2,
+            15149,
+        )
+        assert connection.execute("SELECT count(*) FROM fares").fetchone() == (9,)
 
 
 @pytest.mark.parametrize("profile", [(), ("--profile", "poll-many")], ids=["activity", "bean"])
