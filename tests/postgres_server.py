@@ -53,9 +53,12 @@ def borrowed(place: Path) -> Iterator[str]:
                     raise RuntimeError(f"no PostgreSQL for the tests: its keeper ended with {keeper.returncode}")
                 time.sleep(POLL)
         fcntl.flock(start, fcntl.LOCK_UN)
-        yield (place / "url").read_text(encoding="utf-8")
-    if keeper is not None:
-        keeper.wait()
+        try:
+            yield (place / "url").read_text(encoding="utf-8")
+        finally:
+            users.close()
+            if keeper is not None:
+                keeper.wait()
 
 
 @contextlib.contextmanager
@@ -69,11 +72,18 @@ def schema(server: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"create schema {name}_app")
-        options = f"schema={name}&application_name={name}&options=-csearch_path%3D{name}_app"
-        yield f"{server}{'&' if '?' in server else '?'}{options}"
+    options = f"schema={name}&application_name={name}&options=-csearch_path%3D{name}_app"
+    yield f"{server}{'&' if '?' in server else '?'}{options}"
+    with psycopg.connect(server, autocommit=True) as connection:
         connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = %s", [name])
         connection.execute("set client_min_messages = warning")
         connection.execute(f"drop schema if exists {name}, {name}_app cascade")
+
+
+def process(server: str) -> int:
+    """Return the process id of a server of our own."""
+    folder = server.partition("host=")[2].partition("&")[0]
+    return int((Path(folder) / "postmaster.pid").read_text().splitlines()[0])
 
 
 def installed() -> bool:

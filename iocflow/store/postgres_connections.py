@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from psycopg import conninfo, pq
@@ -69,7 +69,7 @@ class Address:
         if not _NAME.fullmatch(schema):
             raise StoreUrlError(f"not the name of a schema, letters, digits, _ and -, 48 at most: {schema!r}")
         try:
-            given = conninfo.conninfo_to_dict(urlunsplit(parts._replace(query=urlencode(options))))
+            given = conninfo.conninfo_to_dict(urlunsplit(parts._replace(query=urlencode(options, quote_via=quote))))
             text = conninfo.make_conninfo("", **(_DEFAULTS | {key: str(value) for key, value in given.items()}))
         except psycopg.ProgrammingError as error:
             raise StoreUrlError(f"PostgreSQL does not understand the URL: {error}") from error
