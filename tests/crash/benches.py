@@ -7,15 +7,17 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
-import pytest
 
 from iocflow.store.contract import Store
 from iocflow.store.postgres import PostgresStore
 from iocflow.store.postgres_connections import Address
 from iocflow.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:  # the children do without it
+    import pytest
 
 now = time.time
 """The machine's clock, whatever a program that shifts its own does to `time.time` later."""

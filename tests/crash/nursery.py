@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import importlib
 import json
 import os
@@ -216,4 +217,5 @@ def _child(do: str, what: dict[str, Any], log: str) -> None:
 
 if __name__ == "__main__":
     importlib.import_module("tests.crash.child")
+    gc.freeze()  # what is there already stays shared with the children
     _Forker().serve()
