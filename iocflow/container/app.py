@@ -97,7 +97,7 @@ class App(DurableApp):
             launchers: Start runs in a daemon.
             store: Where durable runs are kept: a URL, as `sqlite:///var/app.db`, or an open store, which is not closed.
             durable: How the runs of each durable processor are, by its name; with a store and without this, all are.
-            worker: `threads`, `lease` and the like, in seconds, as `iocflow.durable.worker.WorkerSettings` has them.
+            worker: `threads`, `lease` and the like, in seconds, as `iocflow.durable.settings.WorkerSettings` has them.
 
         Raises:
             DuplicateNameError: Two processors have the same name.

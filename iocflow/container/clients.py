@@ -57,7 +57,7 @@ def client(
         StoreError: The store cannot be opened.
     """
     if is_url(source):
-        opened: Client = extra("durable.client").Client(extra("store").open_store(os.fspath(source)), {})
+        opened: Client = extra("durable.client").Client(extra("store").open_store(os.fspath(source), create=False), {})
         return opened
     document = read_document(source, profiles=profiles, values=values, allow=allow, secrets=secrets)
     part = _part(document, {"store": _store_node(document), **_durables(document)})

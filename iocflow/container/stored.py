@@ -52,6 +52,11 @@ class Stored:
         self._lock = threading.RLock()
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the durable processors."""
+        return tuple(self._options)
+
+    @property
     def engine(self) -> DurableEngine:
         """What submits and works.
 
@@ -62,7 +67,7 @@ class Stored:
         with self._lock:
             if self._engine is None:
                 store = self._opened()
-                settings = extra("durable.worker").WorkerSettings(**(self._app.section("worker") or {}))
+                settings = extra("durable.settings").WorkerSettings(**(self._app.section("worker") or {}))
                 self._engine = extra("durable.engine").DurableEngine(store, self.jobs(), settings)
             return self._engine
 
@@ -86,6 +91,11 @@ class Stored:
         settings = engine.settings if threads is None else replace(engine.settings, threads=threads)
         made: Worker = extra("durable.worker").Worker(engine.store, engine.jobs, settings)
         return made
+
+    def run_here(self, id: str, seed: Any) -> Run[Any]:
+        """Submit a run and work in this process until it is done."""
+        asked = {"run_id": "", "scheduled_for": None, "idempotency_key": "", "here": True}
+        return self.launch(self._app[id], seed, **asked)
 
     def launch(self, processor: Processor[Any], seed: Any, **asked: Any) -> Run[Any]:
         """Carry out a run, as `iocflow.processor.Engine` says."""

@@ -16,15 +16,15 @@ DIALECTS = {
 """The module of each scheme, loaded when it is asked for: it has a function `open_url`."""
 
 
-def open_store(url: str) -> Store:
-    """Open the store that a URL names, and make its tables when there are none.
+def open_store(url: str, *, create: bool = True) -> Store:
+    """Open the store that a URL names; with `create`, make the file and the tables when there are none.
 
     `sqlite:///var/app.db` is a file beside the working directory, `sqlite:////var/app.db` one from the root;
     `?synchronous=normal` is faster, and may lose the last commits when the power fails. `postgresql://host/database` is
     a database.
 
     Raises:
-        StoreUrlError: The URL names no store, or the extra for it is not installed.
+        StoreUrlError: The URL names no store, or none that is there, or the extra for it is not installed.
         StoreError: The store cannot be opened, or is newer than this program.
     """
     scheme, colon, _ = url.partition(":")
@@ -32,6 +32,8 @@ def open_store(url: str) -> Store:
         raise StoreUrlError(f"not the URL of a store, as sqlite:///app.db or postgresql://host/database: {url!r}")
     try:
         module = importlib.import_module(DIALECTS[scheme])
-    except ImportError as error:
-        raise StoreUrlError(f"{scheme}: needs what `pip install 'iocflow[{scheme}]'` installs: {error}") from error
-    return cast("Store", module.open_url(url))
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("iocflow"):
+            raise
+        raise StoreUrlError(f"{scheme}: {error}; pip install 'iocflow[postgres]'") from error
+    return cast("Store", module.open_url(url, create=create))

@@ -39,13 +39,13 @@ PATIENCE = 5.0
 """Seconds for which a server that does not answer is tried again, before a call gives up."""
 
 
-def open_url(url: str) -> PostgresStore:
+def open_url(url: str, *, create: bool = True) -> PostgresStore:
     """Open `postgresql://user@host/database`; `?schema=name` is where the tables are, `iocflow` when it is not given.
 
     Raises:
-        StoreUrlError: It is no such URL.
+        StoreUrlError: It is no such URL, or there is no store and none is to be made.
     """
-    return PostgresStore(url)
+    return PostgresStore(url, create=create)
 
 
 class PostgresStore:
@@ -54,13 +54,21 @@ class PostgresStore:
     It needs a session of its own with the server: not through a pooler that lends one for a transaction only.
     """
 
-    def __init__(self, url: str, *, offset: Callable[[], float] = float, patience: float = PATIENCE) -> None:
-        """Open the store, and make its tables when there are none.
+    def __init__(
+        self,
+        url: str,
+        *,
+        offset: Callable[[], float] = float,
+        patience: float = PATIENCE,
+        create: bool = True,
+    ) -> None:
+        """Open the store; with `create`, make its tables when there are none.
 
         Args:
             url: See `open_url`.
             offset: Seconds to add to the server's clock, for tests.
             patience: Seconds for which a server that does not answer is tried again, before a call gives up.
+            create: Whether to make the schema and the tables.
 
         Raises:
             StoreError: It cannot be opened, is no store, or a newer one.
@@ -82,7 +90,7 @@ class PostgresStore:
         self._notify = for_driver(NOTIFY, address.schema), {"channel": channel}
         try:
             with self._connections.use() as connection:
-                prepare(connection, address.schema)
+                prepare(connection, address.schema, create=create)
         except BaseException:
             self.close()
             raise

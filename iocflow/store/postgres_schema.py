@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psycopg import errors
 
-from iocflow.store.errors import StoreError, StoreVersionError
+from iocflow.store.errors import StoreError, StoreUrlError, StoreVersionError
 from iocflow.store.postgres_connections import Connection
 from iocflow.store.postgres_sql import in_schema
 from iocflow.store.schema import MIGRATIONS, VERSION, VIEWS
@@ -39,15 +39,21 @@ _EXTRAS = (
 """What PostgreSQL has beside the shared tables, by the version after which it is made: only the first has any."""
 
 
-def prepare(connection: Connection, schema: str) -> None:
-    """Make or migrate the tables in `schema`, a quoted name.
+def prepare(connection: Connection, schema: str, *, create: bool = True) -> None:
+    """Migrate the tables in `schema`, a quoted name; with `create`, make them when there are none.
 
     Raises:
+        StoreUrlError: There are none, and none are to be made.
         StoreVersionError: A newer iocflow made them.
         StoreError: The schema holds something else.
     """
-    if _version(connection, schema) == VERSION:
+    found = _version(connection, schema)
+    if found == VERSION:
         return
+    if not found and not create:
+        raise StoreUrlError(
+            f"there is no store in the schema {schema}: nothing was submitted yet, or it lies elsewhere"
+        )
     with connection.transaction():
         connection.execute("select pg_advisory_xact_lock(hashtext('iocflow'), hashtext(%s))", [schema])
         if connection.execute("select to_regnamespace(%s)", [schema]).fetchone() == (None,):

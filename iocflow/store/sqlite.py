@@ -34,11 +34,11 @@ from iocflow.store.sqlite_submit import submit
 SYNCHRONOUS = ("full", "normal")
 
 
-def open_url(url: str) -> SqliteStore:
+def open_url(url: str, *, create: bool = True) -> SqliteStore:
     """Open `sqlite:///path`, with `?synchronous=normal` where the last commits may be lost when the power fails.
 
     Raises:
-        StoreUrlError: The URL names no file, or has an option that there is not.
+        StoreUrlError: The URL names no file, or none that is there, or has an option that there is not.
     """
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -48,6 +48,8 @@ def open_url(url: str) -> SqliteStore:
         raise StoreUrlError(f"names no file, as sqlite:///app.db or sqlite:////var/app.db does: {url!r}")
     if options or synchronous not in SYNCHRONOUS:
         raise StoreUrlError(f"the only option is synchronous, full or normal: {url!r}")
+    if not create and not Path(path).is_file():
+        raise StoreUrlError(f"there is no store {path}: nothing was submitted yet, or it lies elsewhere")
     return SqliteStore(path, synchronous=synchronous, url=url)
 
 
@@ -60,7 +62,7 @@ class SqliteStore:
         """Open the store in a file, which is made when it is not there.
 
         Args:
-            path: The file; its folder has to exist.
+            path: The file; its folder is made when it is not there.
             synchronous: `full`, or `normal`: faster, but when the power fails, the last commits are lost.
             clock: The store's time, for tests.
             url: What the store was asked for by.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from iocflow.store.errors import StoreUrlError, StoreVersionError
+from iocflow.store.errors import StoreVersionError
 from iocflow.store.schema import MIGRATIONS, VIEWS
 from iocflow.store.sqlite_connections import Connections
+from iocflow.store.sqlite_errors import translated
 from iocflow.store.sqlite_tables import SqliteTables
 
 WORDS = {"id": "integer primary key autoincrement", "key": "integer primary key", "data": "blob"}
@@ -21,13 +22,13 @@ def open_file(connections: Connections, migrations: Sequence[Sequence[str]] = MI
     """Make a file a store of this version; one that is, is only read.
 
     Raises:
-        StoreUrlError: Its folder is not there.
+        StoreError: Its folder cannot be made.
         StoreVersionError: It is newer, or SQLite too old, or it has a table of its own by a name of the store's.
     """
     if sqlite3.sqlite_version_info < OLDEST:
         raise StoreVersionError(f"SQLite {sqlite3.sqlite_version} is too old: a store needs 3.33")
-    if not connections.path.parent.is_dir():
-        raise StoreUrlError(f"there is no folder {connections.path.parent}")
+    with translated():
+        connections.path.parent.mkdir(parents=True, exist_ok=True)
     if connections.path.exists():
         with connections.read() as tables:
             found = version_of(tables)
