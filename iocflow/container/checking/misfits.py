@@ -35,11 +35,12 @@ def refusals(node: Node, annotation: Any, what: str, misfits: tuple[Misfit, ...]
     for misfit in misfits:
         inside, path, rest = _inside(node, misfit.path)
         parts = "".join(f"item {part + 1} of " if isinstance(part, int) else f"`{part}` in " for part in reversed(path))
-        if timedelta in alternatives(annotation):
+        if timedelta in alternatives(annotation) or misfit.kind == "time_delta_parsing":
             yield Refusal(inside, f"{parts}{what} is {described(inside)}, which is no duration", _DURATIONS)
-        elif misfit.kind == "missing" and rest:
-            text = f"{parts}{what} lacks `{rest[-1]}`, which `{shown(annotation)}` needs"
-            yield Refusal(inside, text, f"add `{rest[-1]}:`")
+        elif misfit.kind.startswith("missing") and rest:
+            lacking = f"item {rest[-1] + 1}" if isinstance(rest[-1], int) else f"`{rest[-1]}`"
+            text = f"{parts}{what} lacks {lacking}, which `{shown(annotation)}` needs"
+            yield Refusal(inside, text, "add it" if isinstance(inside, Listing) else f"add `{rest[-1]}:`")
         elif misfit.kind in ("unexpected_keyword_argument", "extra_forbidden"):
             text = f"{parts}{what} is no part of `{shown(annotation)}`"
             yield Refusal(inside, text, "remove it, or correct its name")

@@ -20,9 +20,11 @@ __all__ = [
     "UNKNOWN",
     "Candidate",
     "alternatives",
+    "classes_in",
     "fields_of",
     "fits",
     "is_protocol",
+    "is_typed_dict",
     "member_of",
     "members",
     "met_by",
@@ -36,6 +38,7 @@ __all__ = [
 UNKNOWN: Any = inspect.Parameter.empty
 """Stands for an annotation that is not there or cannot be resolved; everything fits it."""
 
+_QUALIFIERS = (typing.Annotated, typing.Final, typing.ClassVar, typing.Required, typing.NotRequired)
 _NO_MEMBERS = {"__init__", "__new__", "__subclasshook__", "__class_getitem__", "__init_subclass__"}
 _BOOKKEEPING = {"_abc_impl", "_is_protocol", "_is_runtime_protocol"}
 
@@ -80,6 +83,11 @@ def is_protocol(cls: Any) -> bool:
     return isinstance(cls, type) and cls is not typing.Protocol and vars(cls).get("_is_protocol", False) is True
 
 
+def is_typed_dict(cls: Any) -> bool:
+    """Whether `cls` is a TypedDict, that of `typing` or of `typing_extensions`."""
+    return isinstance(cls, type) and issubclass(cls, dict) and hasattr(cls, "__required_keys__")
+
+
 def members(protocol: type) -> tuple[str, ...]:
     """Return the methods and attributes that a Protocol names, those of its bases first."""
     found: dict[str, None] = {}
@@ -98,9 +106,9 @@ def member_of(cls: type, name: str) -> Any:
 
 
 def unwrapped(annotation: Any) -> Any:
-    """Return what lies inside `Annotated`, `NewType`, `Final` and `type X = …`."""
+    """Return what lies inside `Annotated`, `NewType`, `Final`, `NotRequired` and `type X = …`."""
     while True:
-        if get_origin(annotation) in (typing.Annotated, typing.Final, typing.ClassVar):
+        if get_origin(annotation) in _QUALIFIERS:
             annotation = get_args(annotation)[0]
         elif isinstance(annotation, typing.NewType):
             annotation = annotation.__supertype__
@@ -116,6 +124,17 @@ def alternatives(annotation: Any) -> tuple[Any, ...]:
     if get_origin(annotation) in (Union, types.UnionType):
         return tuple(one for one in get_args(annotation) if one is not types.NoneType)
     return (annotation,)
+
+
+def classes_in(annotation: Any) -> Iterator[type]:
+    """Yield the classes that an annotation names, those in the brackets of others too."""
+    annotation = unwrapped(annotation)
+    args = get_args(annotation)
+    cls = get_origin(annotation) if args else annotation
+    if isinstance(cls, type):
+        yield cls
+    for one in args:
+        yield from classes_in(one)
 
 
 def fits(candidate: Candidate, annotation: Any) -> bool:
@@ -150,6 +169,7 @@ def _fits(candidate: Candidate, annotation: Any) -> bool:
         return candidate.has("__call__")
     if is_protocol(cls):
         return all(map(candidate.has, members(cls)))
+    cls = dict if is_typed_dict(cls) else cls  # an object does not show that it has such keys
     return candidate.is_a(cls) or (candidate.loose and issubclass(cls, candidate.cls))
 
 

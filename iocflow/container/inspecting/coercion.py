@@ -9,36 +9,36 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    PydanticUserError,
-    TypeAdapter,
-    ValidationError,
-)
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BeforeValidator, ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator
+from pydantic_core.core_schema import CoreConfig
 
 from iocflow.container.inspecting.annotations import (
     UNKNOWN,
     Candidate,
-    alternatives,
+    classes_in,
     fits,
     is_protocol,
+    is_typed_dict,
     members,
     unwrapped,
 )
+from iocflow.container.inspecting.durations import FloatDuration, TimeDuration, with_durations
+from iocflow.container.inspecting.typed_dicts import checkable, is_foreign
 from iocflow.errors import IocflowError
-from iocflow.wiring.duration import seconds_of
 
 __all__ = ["Coercion", "Misfit", "MisfitError"]
 
 _TUPLE: Any = tuple
 _LIST: Any = list
 _STRICT = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+_CORE = CoreConfig(extra_fields_behavior="forbid")
 _AS_THEY_ARE: tuple[type, ...] = (str, int, float, bool)
+
+_Validator = TypeAdapter[Any] | SchemaValidator
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,9 @@ class Misfit:
         return self.kind in ("value_error", "assertion_error")
 
 
-_INCOMPLETE = Misfit((), "incomplete", "write `!new {class: …, args: …}`: what its own annotations name is not there")
+_INCOMPLETE = Misfit(
+    (), "incomplete", "write `!new {class: …, args: …}`: its own annotations name what no data becomes, or is not there"
+)
 
 
 class MisfitError(IocflowError):
@@ -67,18 +69,12 @@ class MisfitError(IocflowError):
         self.misfits = misfits
 
 
-def _seconds(value: Any) -> Any:
-    """Return a duration as seconds; anything else as it is."""
-    seconds = seconds_of(value) if isinstance(value, str) else None
-    return value if seconds is None else seconds
-
-
 class Coercion:
     """Coerces values; keeps what pydantic compiles for each annotation, for as long as one file is checked."""
 
     def __init__(self) -> None:
         """Start with nothing compiled."""
-        self._adapters: dict[Any, TypeAdapter[Any] | None] = {}
+        self._validators: dict[Any, _Validator | None] = {}
 
     def coerce(self, value: Any, annotation: Any) -> Any:
         """Return `value` as `annotation` wants it.
@@ -88,13 +84,13 @@ class Coercion:
         """
         if annotation is UNKNOWN or (type(value) is annotation and annotation in _AS_THEY_ARE):
             return value
-        adapter = self._adapter(annotation)
-        if adapter is None:
-            if any(map(dataclasses.is_dataclass, alternatives(annotation))):
+        validator = self._validator(annotation)
+        if validator is None:
+            if any(map(_has_fields, classes_in(annotation))):
                 raise MisfitError((_INCOMPLETE,))
             return value
         try:
-            return adapter.validate_python((value,))[0]
+            return validator.validate_python((value,))[0]
         except ValidationError as error:
             raise MisfitError(tuple(map(_misfit, error.errors(include_url=False, include_input=False)))) from error
         except PydanticUserError as error:
@@ -102,22 +98,31 @@ class Coercion:
         except Exception as error:  # a class that refuses a value may raise anything
             raise MisfitError((Misfit((), "value_error", f"{type(error).__name__}: {error}"),)) from error
 
-    def _adapter(self, annotation: Any) -> TypeAdapter[Any] | None:
+    def _validator(self, annotation: Any) -> _Validator | None:
         try:
-            known = annotation in self._adapters
+            known = annotation in self._validators
         except TypeError:  # Annotated with a list, say: it cannot be kept, and is compiled each time
             return _compiled(annotation)
         if not known:
-            self._adapters[annotation] = _compiled(annotation)
-        return self._adapters[annotation]
+            self._validators[annotation] = _compiled(annotation)
+        return self._validators[annotation]
 
 
-def _compiled(annotation: Any) -> TypeAdapter[Any] | None:
-    """Return the adapter of a tuple of one: a dataclass in it takes the tuple's configuration, alone it refuses any."""
+def _compiled(annotation: Any) -> _Validator | None:
+    """Return what validates a tuple of one: a dataclass in it takes the tuple's configuration, alone it refuses any."""
     try:
-        return TypeAdapter(_TUPLE[_understood(annotation)], config=_STRICT)
+        adapter: TypeAdapter[Any] = TypeAdapter(_TUPLE[_understood(annotation, {})], config=_STRICT)
+        if any(map(_has_fields, classes_in(annotation))):
+            return SchemaValidator(with_durations(adapter.core_schema), _CORE)
     except Exception:  # noqa: BLE001 - a class may bring a schema of its own, and that may raise anything
         return None  # nothing that pydantic could compare a value with: it is taken as it is
+    return adapter
+
+
+def _has_fields(cls: type) -> bool:
+    """Whether a class has annotations of its own by which values become its fields or keys."""
+    named = issubclass(cls, tuple) and hasattr(cls, "_fields")
+    return named or dataclasses.is_dataclass(cls) or is_typed_dict(cls)
 
 
 def _misfit(error: Mapping[str, Any]) -> Misfit:
@@ -125,47 +130,33 @@ def _misfit(error: Mapping[str, Any]) -> Misfit:
     return Misfit(tuple(error["loc"][1:]), error["type"], why[:1].lower() + why[1:])
 
 
-def _understood(annotation: Any) -> Any:
-    """Return the annotation with durations taken as seconds, and Protocols compared by what they name."""
+def _understood(annotation: Any, known: dict[Any, Any]) -> Any:
+    """Return the annotation with durations taken as seconds, and Protocols compared by what they name.
+
+    `known` has the TypedDicts that were replaced, by class.
+    """
     if annotation is float:
-        return _Float
+        return FloatDuration
     if annotation is timedelta:
-        return _Timedelta
+        return TimeDuration
     if is_protocol(annotation):
         return Annotated[Any, BeforeValidator(_structural(annotation))]
     origin, args = get_origin(annotation), get_args(annotation)
+    understood = partial(_understood, known=known)
+    if is_foreign(origin or annotation):
+        return checkable(origin or annotation, understood, known)
     if origin in (Union, types.UnionType):
         text = str in args  # beside which a duration stays what it is
-        return Union[tuple(one if text and one is float else _understood(one) for one in args)]  # noqa: UP007
+        return Union[tuple(one if text and one is float else understood(one) for one in args)]  # noqa: UP007
     if origin is Annotated:
-        return Annotated[(_understood(args[0]), *args[1:])]
+        return Annotated[(understood(args[0]), *args[1:])]
     if isinstance(annotation, typing.NewType) or hasattr(annotation, "__value__"):
-        return _understood(unwrapped(annotation))
+        return understood(unwrapped(annotation))
     if (origin or annotation) is collections.abc.Iterable:
-        return _understood(_LIST[args]) if args else list  # pydantic would give an iterator, which can be read once
+        return understood(_LIST[args]) if args else list  # pydantic would give an iterator, which can be read once
     if origin in _CONTAINERS and args and origin is not collections.abc.Callable:
-        return origin[tuple(one if one is ... or isinstance(one, TypeVar) else _understood(one) for one in args)]
+        return origin[tuple(one if one is ... or isinstance(one, TypeVar) else understood(one) for one in args)]
     return annotation
-
-
-class _Float:
-    """Stands for a float that may be written as a duration.
-
-    `Annotated` with a validator says the same, but makes pydantic import modules for a quarter of the time of a first
-    load.
-    """
-
-    kind: type = float
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(_seconds, handler.generate_schema(cls.kind))
-
-
-class _Timedelta(_Float):
-    """Stands for a timedelta."""
-
-    kind = timedelta
 
 
 _CONTAINERS: tuple[Any, ...] = (

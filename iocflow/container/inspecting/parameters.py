@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from iocflow.container.inspecting.annotations import UNKNOWN, member_of, resolved
+from iocflow.container.inspecting.annotations import UNKNOWN, is_typed_dict, member_of, resolved
+from iocflow.container.inspecting.typed_dicts import keys_of
 
 __all__ = ["Parameter", "Signature", "Signatures", "arranged"]
 
@@ -77,6 +78,9 @@ class Signatures:
 
 
 def _read(target: Any) -> Signature:
+    if is_typed_dict(target):
+        keys = {key: Parameter(key, hint, needed) for key, (hint, needed) in keys_of(target).items()}
+        return Signature(keys, open=False, extra=UNKNOWN, returns=target)
     try:
         signature = inspect.signature(target)
     except (ValueError, TypeError):  # nobody knows, or a class written in C that does not tell

@@ -11,6 +11,7 @@ import pytest
 
 from iocflow.container import App
 from tests.unit.container import parts
+from tests.unit.container.parts import more
 
 Loaded = Callable[..., App]
 
@@ -41,6 +42,38 @@ def test_values_are_coerced(loaded: Loaded) -> None:
     assert (typed.path, typed.mode, typed.numbers) == (Path("var/x"), "slow", [1, 2])
     assert (typed.table, typed.home) == ({"a": 7200.0, "b": 1.0}, parts.Address("Main", 7))
     assert (typed.unknown, typed.plain) == ({"as": "it is"}, [1, "2"])
+
+
+def test_what_has_annotations_of_its_own(loaded: Loaded) -> None:
+    """The parts of a data class, a named tuple and a typed dict are coerced as parameters are, at every depth."""
+    app = loaded("""
+        beans:
+          depot:
+            class: .more.Depot
+            args:
+              courier: {name: c, pause: 2s, price: 1.10}
+              plan: {pause: 500ms, tours: [[1h], {start: 2h, stops: "3"}]}
+              pair: ["1", b]
+              reserve: [1d]
+    """)
+    with app:
+        depot = app.get("depot", more.Depot)
+    assert depot.courier == {"name": "c", "pause": 2.0, "price": Decimal("1.10")}
+    assert depot.plan == more.Plan(0.5, [more.Tour(timedelta(hours=1)), more.Tour(timedelta(hours=2), 3)])
+    assert (depot.pair, depot.reserve) == ((1, "b"), more.Tour(timedelta(days=1)))
+
+
+def test_a_bean_can_be_a_typed_dict(loaded: Loaded) -> None:
+    """A reference to a dict, and an inner bean of the typed dict's own class, fit where a typed dict is wanted."""
+    app = loaded("""
+        beans:
+          lent: {factory: .more.make_courier}
+          one: {class: .more.Depot, args: {courier: !ref lent}}
+          two: {class: .more.Depot, args: {courier: !new {class: .more.Courier, args: {name: d, pause: 2s}}}}
+    """)
+    with app:
+        assert app.get("one", more.Depot).courier == {"name": "c"}
+        assert app.get("two", more.Depot).courier == {"name": "d", "pause": 2.0}
 
 
 def test_number_of_a_placeholder_can_be_text(loaded: Loaded) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NewType, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NewType, NotRequired, TypedDict, TypeVar
 
 import pytest
+import typing_extensions
 from pydantic import BaseModel, Field
 
 from iocflow.container.inspecting.annotations import UNKNOWN
@@ -20,6 +21,8 @@ from tests.unit.container import parts
 if TYPE_CHECKING:
     from nowhere import Missing  # type: ignore[import-not-found]
 
+NO_NUMBER = "input should be a valid number, unable to parse string as a number"
+INCOMPLETE = "write `!new {class: …, args: …}`: its own annotations name what no data becomes, or is not there"
 T = TypeVar("T")
 Seconds = NewType("Seconds", float)
 
@@ -48,6 +51,56 @@ class Incomplete:
     """Cannot be understood at run time."""
 
     a: Missing
+
+
+class IncompleteRow(NamedTuple):
+    """A row that cannot be understood at run time."""
+
+    a: Missing
+
+
+@dataclass
+class Pace:
+    """A data class with durations, at several depths."""
+
+    pause: float
+    wait: timedelta = timedelta(0)
+    at_most: float | None = None
+    note: float | str = ""
+    slower: list[Pace] = field(default_factory=list)
+
+
+class Row(NamedTuple):
+    """A row with durations."""
+
+    pause: float
+    wait: timedelta = timedelta(0)
+    pace: Pace | None = None
+
+
+class Options(TypedDict):
+    """Keys with types, one of them its own."""
+
+    host: str
+    pause: NotRequired[float]
+    price: NotRequired[Decimal]
+    rows: NotRequired[list[Row]]
+    sender: NotRequired[parts.Sender]
+    then: NotRequired[Options]
+
+
+class MoreOptions(Options, total=False):
+    """More keys, which may be missing; one is what a schema of pydantic calls something else."""
+
+    type: timedelta
+    default: Mapping[str, float]
+
+
+class Extended(typing_extensions.TypedDict):
+    """The other kind of keys with types."""
+
+    pause: float
+    fields: Pace
 
 
 @dataclass
@@ -106,6 +159,33 @@ class OwnSchema:
         ([1], Iterable[T], [1]),
         ([1], Iterable, [1]),
         ("anything", OwnSchema, "anything"),
+        (
+            {"pause": "2s", "wait": "1m", "at_most": "1h", "note": "3s", "slower": [{"pause": "5s"}]},
+            Pace,
+            Pace(2.0, timedelta(minutes=1), 3600.0, "3s", [Pace(5.0)]),
+        ),
+        ([{"pause": "2s"}], list[Pace] | None, [Pace(2.0)]),
+        (["2s", "1m", {"pause": "3s"}], Row, Row(2.0, timedelta(minutes=1), Pace(3.0))),
+        ({"pause": "2s"}, Row, Row(2.0)),
+        ({"a": ["2s"]}, Mapping[str, Row], {"a": Row(2.0)}),
+        (
+            {"host": "h", "pause": "2s", "price": "30.10"},
+            Options,
+            {"host": "h", "pause": 2.0, "price": Decimal("30.10")},
+        ),
+        ([{"host": "h", "rows": [["2s"]]}], Sequence[Options], [{"host": "h", "rows": [Row(2.0)]}]),
+        (
+            {"host": "h", "then": {"host": "i", "pause": "1m"}},
+            Options,
+            {"host": "h", "then": {"host": "i", "pause": 60.0}},
+        ),
+        ({"host": "h", "pause": "1s"}, MoreOptions | None, {"host": "h", "pause": 1.0}),
+        (
+            {"host": "h", "type": "2s", "default": {"a": "3s"}},
+            MoreOptions,
+            {"host": "h", "type": timedelta(seconds=2), "default": {"a": 3.0}},
+        ),
+        ({"pause": "2s", "fields": {"pause": "3s"}}, Extended, {"pause": 2.0, "fields": Pace(3.0)}),
         ([1], Annotated[list[int], [1]], [1]),
     ],
 )
@@ -127,13 +207,20 @@ def test_coerce(value: Any, annotation: Any, expected: Any) -> None:
         ("smtp", parts.Smtp, (), "input should be an instance of Smtp"),
         ("x", Callable[[int], str], (), "input should be callable"),
         ({"a": 4}, Picky, (), "KeyError: 4"),
-        ({"a": 1}, Incomplete, (), "write `!new {class: …, args: …}`: what its own annotations name is not there"),
-        (
-            {"sender": 1},
-            WithProtocol,
-            (),
-            "write `!new {class: …, args: …}`: what its own annotations name is not there",
-        ),
+        ({}, Options, ("host",), "field required"),
+        ({"host": 3}, Options, ("host",), "input should be a valid string"),
+        ({"host": "h", "prot": 1}, Options, ("prot",), "extra inputs are not permitted"),
+        ({"host": "h", "sender": "smtp"}, Options, ("sender",), "it needs send"),
+        ({"host": "h", "then": {}}, MoreOptions, ("then", "host"), "field required"),
+        ({"host": "h", "default": {"a": "x"}}, MoreOptions, ("default", "a"), NO_NUMBER),
+        ({"pause": "3 weeks"}, Pace, ("pause",), NO_NUMBER),
+        (["1s", "1s", {"pause": "x"}], Row, (2, "pause"), NO_NUMBER),
+        ({"pause": "2s"}, Extended, ("fields",), "field required"),
+        ("smtp", Options, (), "input should be a valid dictionary"),
+        ({"a": 1}, Incomplete, (), INCOMPLETE),
+        ([{"a": 1}], list[Incomplete], (), INCOMPLETE),
+        ([1], IncompleteRow, (), INCOMPLETE),
+        ({"sender": 1}, WithProtocol, (), INCOMPLETE),
     ],
 )
 def test_misfits(value: Any, annotation: Any, path: tuple[str | int, ...], why: str) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from iocflow.activity import Activity
 from iocflow.context import ProcessContext
@@ -42,6 +45,42 @@ class Weighed(ProcessContext):
     @property
     def total(self) -> float:
         return sum(self.parts)
+
+
+class Courier(TypedDict):
+    """Keys with types."""
+
+    name: str
+    pause: NotRequired[float]
+    price: NotRequired[Decimal]
+
+
+def make_courier() -> dict[str, Any]:
+    return {"name": "c"}
+
+
+class Tour(NamedTuple):
+    """A row."""
+
+    start: timedelta
+    stops: int = 1
+
+
+@dataclass
+class Plan:
+    """A data class with durations."""
+
+    pause: float
+    tours: list[Tour] = field(default_factory=list)
+
+
+class Depot:
+    """Takes what has annotations of its own."""
+
+    def __init__(
+        self, courier: Courier, plan: Plan | None = None, pair: tuple[int, str] = (1, "a"), reserve: Tour | None = None
+    ) -> None:
+        self.courier, self.plan, self.pair, self.reserve = courier, plan, pair, reserve
 
 
 class Eager(Activity[Order]):
