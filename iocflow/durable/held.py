@@ -199,6 +199,8 @@ class Held:
             strand.reply = {}
             self._go(strand, move)
         else:
+            if self.claimed.ask == "again":
+                strand.again()
             self._next(strand, move)
 
     def _resume_fork(self, strand: Strand, saved: dict[str, Saved], move: Move) -> None:

@@ -100,6 +100,11 @@ class DurableStepInfo(StepInfo):
         self.memo = Memo(memo, self.lender.save_memo)
         self.got = [(name, data, late) for name, data, late in got]
 
+    def forget_timeout(self) -> None:
+        """Let another attempt wait anew for what did not come in time."""
+        if self.got and self.got[-1][2]:
+            self.got.pop()
+
     def begin(self, connection: Any = None) -> None:
         """Begin an attempt; `connection` is the store's in a transactional step."""
         self._connection, self._waits = connection, 0

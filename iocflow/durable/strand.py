@@ -142,6 +142,8 @@ class Strand(Performer):
                 self._written = self.held.job.codec.write(self.context)
             except ContextError as error:
                 reply = {**self.failed(error), "stop": reply.get("stop", False)}
+        if "error" in reply:
+            self._own_info.forget_timeout()
         if transaction is not None and ("error" in reply or "wait" in reply):
             transaction.undo()
             self.held.group.undo()
@@ -262,6 +264,12 @@ class Strand(Performer):
         """End the present wait with a signal's data, or by its timeout."""
         self._own_info.got.append((self.command["name"], data, late))
         self.awake()
+
+    def again(self) -> None:
+        """Let the present step, which an operator wants done again, wait anew for what did not come in time."""
+        self._own_info.forget_timeout()
+        if self.command["do"] == "wait":
+            self.until = None
 
     def awake(self) -> None:
         """End the present sleep or wait."""

@@ -46,7 +46,7 @@ class Worker:
         self._changed = threading.Condition()
         self._waiting = 0
         self._window = Window(self.settings.threads, self.settings.window)
-        self._look, self._stopping = True, False
+        self._look, self._stopping, self._sweeping = True, False, False
         self._hungry = threading.Event()
         self._id, self._last_commit, self._last_taken = 0, 0.0, 0.0
         self._wake_at: float | None = None
@@ -92,7 +92,7 @@ class Worker:
 
     def idle(self) -> bool:
         """Return whether nothing is in hand, and the last look found nothing to claim."""
-        return not (self._look or self._lead.locked() or self._hand or self._pending)
+        return not (self._look or self._sweeping or self._lead.locked() or self._hand or self._pending)
 
     def _register(self) -> None:
         self._id = self.store.register(self.settings.lease, platform.node(), os.getpid())
@@ -307,6 +307,7 @@ class Worker:
                 if self._hungry.wait(patience) and not self._stopping:
                     self._hungry.clear()
                     self.store.listen(patience)
+                self._sweeping = True  # until what it finds is looked for: this is not idle
                 upkeep.do()
                 if time.monotonic() - self._last_commit > self.settings.lease / 3:
                     self._beat()
@@ -318,7 +319,7 @@ class Worker:
             except StoreError as error:
                 _LOGGER.warning("the store does not answer: %s", error)
                 time.sleep(_BACKOFF[1])
-            self._look = True
+            self._look, self._sweeping = True, False
             self._rouse_due()
             self._wake()
 
