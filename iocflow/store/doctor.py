@@ -57,7 +57,7 @@ CHECKS: dict[str, tuple[str, ...]] = {
         """select 'run ' || r.id || ' is half closed' from run r
  where (r.state = 2) <> (r.closed is not null and r.ended is not null) or (r.closed is null) <> (r.ended is null)""",
         """select 'run ' || r.id || ' sleeps for ever' from run r
- where r.state = 1 and r.wake is null and r.waits = 0""",
+ where r.state = 1 and r.wake is null and r.waits = 0 and r.grp <> 0""",
         """select 'run ' || r.id || ' is awake, and has a time to wake' from run r
  where r.state <> 1 and (r.wake is not null or r.waits <> 0)""",
         """select 'run ' || r.id || ' is purged by half' from run r

@@ -66,9 +66,10 @@ TABLES = (
     """create index run_closed on run(closed, id) where state = 2""",
     """create index run_kept on run(ended) where state = 2 and purged is null""",
     """create table step(
- run bigint not null, n bigint not null, kind text not null, thread text not null, name text not null,
- t0 double precision not null, t1 double precision not null, outcome text not null, attempts bigint not null,
- error text, result text, plan bigint not null, pos text, ctx {data}, retry smallint not null, primary key(run, n))""",
+ run bigint not null, n bigint not null, kind text not null default 'step', thread text not null default '',
+ name text not null, t0 double precision not null, t1 double precision not null, outcome text not null default 'ok',
+ attempts bigint not null default 1, error text, result text, plan bigint not null, pos text, ctx {data},
+ retry smallint not null default 1, primary key(run, n))""",
     # `n` is the number of the run's last row at that time, so that the journal's order needs no clock.
     """create table event(
  id {id}, run bigint not null, n bigint not null, at double precision not null, kind text not null,
@@ -109,11 +110,14 @@ VIEWS = {
     "v_step_times": """select s.run, s.n, r.submitter, r.number, r.processor, s.thread, s.name, s.kind, s.outcome,
  s.attempts, s.t0 as began, s.t1 as ended, s.t1 - s.t0 as seconds
  from step s join run r on r.id = s.run where s.kind in ('step', 'attempt')""",
-    "v_queue_depth": """select r.processor, sum(case when r.state = 0 and g.owner is null then 1 else 0 end) as ready,
+    "v_queue_depth": """select r.processor,
+ sum(case when r.state = 0 and g.owner is null or r.grp = 0 then 1 else 0 end) as ready,
  sum(case when r.state = 0 and g.owner is not null then 1 else 0 end) as held,
- sum(case when r.state = 1 then 1 else 0 end) as asleep, sum(case when r.state = 3 then 1 else 0 end) as suspended,
- min(case when r.state = 0 then r.submitted end) as oldest
- from grp g join run r on r.grp = g.id where r.state in (0, 1, 3) group by r.processor""",
+ sum(case when r.state = 1 and r.grp <> 0 then 1 else 0 end) as asleep,
+ sum(case when r.state = 3 then 1 else 0 end) as suspended,
+ min(case when r.state = 0 or r.grp = 0 then r.submitted end) as oldest
+ from (select id, owner from grp union all select 0, null) g join run r on r.grp = g.id
+ where r.state in (0, 1, 3) group by r.processor""",
     "v_incidents": """select r.id as run, r.submitter, r.number, r.processor, r.key as "group", r.reason, r.error,
  r.deliveries, (select max(e.at) from event e where e.run = r.id and e.kind = 'suspended') as since,
  (select count(*) from run w where w.grp = r.grp and w.state in (0, 1)) as held_up
