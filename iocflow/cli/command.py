@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import logging
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Concatenate, ParamSpec, cast
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from iocflow.cli.logs import LogFormat, LogLevel, Masked, logging_to_stderr
@@ -24,7 +25,7 @@ from iocflow.launch import ExitCode
 from iocflow.launch.errors import LauncherError
 from iocflow.wiring import ConfigurationError
 
-__all__ = ["Common", "Session", "UsageError", "command"]
+__all__ = ["Common", "FailureError", "Session", "UsageError", "command", "group"]
 
 INTERRUPTED = 130
 """What a shell expects of a process that Ctrl-C ended: 128 + SIGINT."""
@@ -41,6 +42,10 @@ P = ParamSpec("P")
 
 class UsageError(IocflowError):
     """The command was given something that it cannot use; the message says what to give instead."""
+
+
+class FailureError(IocflowError):
+    """What was asked for cannot be done; the message says why."""
 
 
 def _assignments(entries: list[str] | None) -> list[str] | None:
@@ -128,7 +133,7 @@ class _Command(TyperCommand):
 
 
 def command(
-    *examples: str, level: LogLevel = LogLevel.WARNING
+    *examples: str, level: LogLevel = LogLevel.WARNING, name: str = ""
 ) -> Callable[[Callable[Concatenate[Session, P], ExitCode]], TyperCommand]:
     """Make a command of a function `(session, …)`: its name, its docstring as help, its result as exit status.
 
@@ -137,27 +142,46 @@ def command(
     Args:
         examples: Command lines for the end of the help; the tests run them.
         level: The least severe log records shown when the command line does not say.
+        name: The command's name, where it is another one than the function's.
     """
 
     def decorate(function: Callable[Concatenate[Session, P], ExitCode]) -> TyperCommand:
         app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
         epilog = "\n".join(("\b", "Examples:", *(f"  {example}" for example in examples)))
-        made = app.command(function.__name__, cls=_Command, help=function.__doc__, epilog=epilog)
+        made = app.command(name or function.__name__, cls=_Command, help=function.__doc__, epilog=epilog)
         made(_with_common_options(function, level))
         return cast(TyperCommand, get_command(app))
 
     return decorate
 
 
+def group(name: str, *members: TyperCommand, help: str) -> TyperGroup:
+    """Make a command of several, each one called by its own name after that of the group."""
+    options: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "context_settings": HELP}
+    app = typer.Typer(name=name, help=help, no_args_is_help=True, **options)
+    app.callback()(lambda: None)
+    made = cast(TyperGroup, get_command(app))
+    for member in members:
+        made.add_command(member)
+    return made
+
+
 def _with_common_options(function: Callable[..., ExitCode], level: LogLevel) -> Callable[..., None]:
-    """Return a function of keyword arguments that typer can read: those of `function`, then those of `Common`."""
+    """Return a function of keyword arguments that typer can read: those of `function`, then those of `Common`.
+
+    A parameter whose type is a dataclass stands for options, one for each field.
+    """
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    reads_file = any(each.name == "file" for each in own)
+    bundles = [each for each in own if dataclasses.is_dataclass(each.annotation)]
+    flat = [option for each in own for option in (_options_of(each) if each in bundles else [each])]
+    reads_file = any(each.name == "file" for each in flat)
     offered = inspect.signature(Common, eval_str=True).parameters.values()
     common = [each for each in offered if reads_file or each.name not in OF_FILE]
 
     def call(**given: Any) -> None:
         options = Common(**{each.name: given.pop(each.name) for each in common})
+        for bundle in bundles:
+            given[bundle.name] = bundle.annotation(**{each.name: given.pop(each.name) for each in _options_of(bundle)})
         terminal = Terminal(colour=not (options.no_color or os.environ.get("NO_COLOR")))
         # The console script does not put it there, and containers name modules that lie beside their file.
         sys.path.insert(0, os.getcwd())
@@ -168,10 +192,15 @@ def _with_common_options(function: Callable[..., ExitCode], level: LogLevel) -> 
                 status = _guarded(session, functools.partial(function, session, **given))
         raise typer.Exit(status)
 
-    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *common)]
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*flat, *common)]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
     return call
+
+
+def _options_of(bundle: inspect.Parameter) -> list[inspect.Parameter]:
+    """Return the options that a parameter stands for whose type is a dataclass."""
+    return list(inspect.signature(bundle.annotation, eval_str=True).parameters.values())
 
 
 def _worked(session: Session, work: Callable[[], ExitCode]) -> int:
@@ -208,6 +237,9 @@ def _guarded(session: Session, work: Callable[[], ExitCode]) -> int:
     except KeyboardInterrupt:
         session.complain("interrupted")
         return INTERRUPTED
+    except IocflowError as error:
+        session.complain("; ".join((str(error), *getattr(error, "__notes__", ()))), error)  # it is a sentence
+        return ExitCode.FAILED
     except SystemExit as error:
         session.complain(f"the user's code ended the process: SystemExit({error.code})", error)
         return ExitCode.FAILED

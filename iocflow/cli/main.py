@@ -17,6 +17,17 @@ COMMANDS = {
     "check": "Check a container file: every mistake at once, or what is wired.",
     "run": "Run a processor once, here and now, and show its trail.",
     "serve": "Run as a daemon: timers and event sources start the processors.",
+    "worker": "Work on durable runs until told to stop.",
+    "submit": "Submit durable runs: one, or one for each line of a file.",
+    "status": "Tell the state of a durable run.",
+    "runs": "List durable runs.",
+    "history": "Print the journal of a durable run.",
+    "signal": "Send a signal to a durable run that waits for it.",
+    "retry": "Let a failed or suspended run go on from the step that failed.",
+    "cancel": "Ask for the end of an open run.",
+    "dead": "Look at suspended runs, replay them, or give them up.",
+    "purge": "Drop the data of runs that ended long ago; their trail stays.",
+    "doctor": "Check the invariants of a store.",
     "graph": "Draw processors as Mermaid or as plain text.",
     "schedule": "List the next firings of the timers.",
     "schema": "Print the JSON Schema of container files, for editors.",
@@ -31,8 +42,8 @@ Start here:
   iocflow run --help
 
 \b
-Exit status: 0 well, 1 a run failed, 2 wrong use, 3 the container file has mistakes,
-4 another daemon holds the lock, 5 a daemon was forced to stop.
+Exit status: 0 well, 1 a run failed or could not be found, 2 wrong use, 3 the container file has mistakes,
+4 another daemon holds the lock, 5 a daemon was forced to stop, 6 a run that was waited for is still open.
 """
 
 
@@ -47,7 +58,13 @@ class LazyGroup(TyperGroup):
 
 def load_command(name: str) -> TyperCommand:
     """Import the module of that name and return the command in it, which has the name too."""
-    return cast(TyperCommand, getattr(importlib.import_module(f"iocflow.cli.{name}"), name))
+    try:
+        module = importlib.import_module(f"iocflow.cli.{name}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("iocflow"):
+            raise
+        raise SystemExit(f'iocflow: {name} needs {error.name}; pip install "iocflow[durable]"') from error
+    return cast(TyperCommand, getattr(module, name))
 
 
 def build() -> TyperGroup:

@@ -13,6 +13,7 @@ from iocflow.cli.completion import processor_ids
 from iocflow.cli.files import File, open_app
 from iocflow.cli.seeds import read_seed
 from iocflow.cli.terminal import described, table
+from iocflow.container import App
 from iocflow.launch import ExitCode, Launch
 from iocflow.run import Outcome, Run, StepOutcome
 
@@ -39,17 +40,25 @@ def run(
 ) -> ExitCode:
     """Run a processor once, here and now, and show its trail: each activity, how it ended, and how long it took.
 
-    The exit status is 0 when the run ended COMPLETED or STOPPED, and 1 when it FAILED.
+    A run of a durable processor is submitted, and this process works until it is done. The exit status is 0 when the
+    run ended COMPLETED or STOPPED, and 1 when it FAILED.
     """
     seed_data = read_seed(seed)
     reserved = session.terminal.reserved() if as_json else nullcontext()
     with reserved, open_app(session, file, processor=processor) as app:
-        done = Launch(app.processor(processor), "command line", seed_data).perform()
+        done = perform(app, processor, seed_data)
         if as_json:
             session.terminal.write_json(as_data(done))
         else:
             show(session, done)
     return ExitCode.OK if done.outcome in (Outcome.COMPLETED, Outcome.STOPPED) else ExitCode.FAILED
+
+
+def perform(app: App, processor: str, seed: Any) -> Run[Any]:
+    """Run a processor here; what is durable is submitted, and worked on until it is done."""
+    if processor in app.durable_ids:
+        return app.run_here(processor, seed)
+    return Launch(app.processor(processor), "command line", seed).perform()
 
 
 def as_data(done: Run[Any]) -> dict[str, Any]:

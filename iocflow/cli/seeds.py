@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from iocflow.cli.command import UsageError
 
-__all__ = ["read_seed"]
+__all__ = ["parse_json", "read_json", "read_seed"]
 
 
 def read_seed(argument: str | None) -> Any:
@@ -20,32 +20,48 @@ def read_seed(argument: str | None) -> Any:
     """
     if argument is None:
         return None
-    source, text = "--seed", argument
-    if argument.startswith("@"):
-        source, text = _read(argument[1:])
-    try:
-        seed = json.loads(text, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{source}:{error.lineno}:{error.colno}: {error.msg}; the seed is JSON") from error
-    except RecursionError as error:
-        raise UsageError(f"{source}: nested too deeply") from error
+    seed = read_json("--seed", argument)
     if seed is None:
-        raise UsageError(f"{source}: null is no seed; leave --seed out to run without one")
+        raise UsageError("--seed: null is no seed; leave --seed out to run without one")
     return seed
 
 
-def _refuse(constant: str) -> NoReturn:
-    """Refuse what Python's reader accepts beyond JSON."""
-    raise UsageError(f"--seed: {constant} is no JSON; write a number, or a string")
+def read_json(option: str, argument: str) -> Any:
+    """Return the data that an option gives: JSON, or `@FILE` with JSON in it, or `@-` for standard input.
+
+    Raises:
+        UsageError: The file cannot be read, or what it holds is no JSON, with line and column.
+    """
+    if argument.startswith("@"):
+        return parse_json(*_read(option, argument[1:]))
+    return parse_json(option, argument)
 
 
-def _read(name: str) -> tuple[str, str]:
+def parse_json(source: str, text: str) -> Any:
+    """Return the data that `text` is.
+
+    Raises:
+        UsageError: It is no JSON, with line and column behind `source`.
+    """
+
+    def refuse(constant: str) -> NoReturn:
+        raise UsageError(f"{source}: {constant} is no JSON; write a number, or a string")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{source}:{error.lineno}:{error.colno}: {error.msg}; it has to be JSON") from error
+    except RecursionError as error:
+        raise UsageError(f"{source}: nested too deeply") from error
+
+
+def _read(option: str, name: str) -> tuple[str, str]:
     """Return the name to show, and the text."""
     source = "standard input" if name == "-" else name
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         return source, data.decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(f"--seed @{name}: {error.strerror or error}") from error
+        raise UsageError(f"{option} @{name}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"--seed @{name}: byte {error.start} is not UTF-8") from error
+        raise UsageError(f"{option} @{name}: byte {error.start} is not UTF-8") from error

@@ -11,6 +11,8 @@ from iocflow.container.stored import Stored
 if TYPE_CHECKING:  # they are loaded when they are needed
     from iocflow.durable.client import Client, Report, Terms, Ticket
     from iocflow.durable.worker import Worker
+    from iocflow.launch.launcher import Companion
+    from iocflow.run import Run
     from iocflow.store.contract import Entry, RunStatus, State
 
 __all__ = ["DurableApp"]
@@ -111,6 +113,25 @@ class DurableApp:
     def retry(self, *which: str | int, who: str = "", why: str = "", done: bool = False) -> bool:
         """Let a failed or suspended run go on from the step that failed; `done` takes a step in doubt as done."""
         return self.client.retry(*which, who=who, why=why, done=done)
+
+    def run_here(self, processor: str, seed: Any = None) -> Run[Any]:
+        """Submit a run of a durable processor, work in this process until it is done, and return what became of it.
+
+        A failure is in the run that is returned, and never raised.
+        """
+        return self._stored.run_here(processor, seed)
+
+    @property
+    def durable_ids(self) -> tuple[str, ...]:
+        """The ids of the durable processors."""
+        return self._stored.ids
+
+    def companions(self) -> tuple[Companion, ...]:
+        """Return what a daemon has at work beside the launchers: a worker, if any processor is durable."""
+        if not self._stored.ids:
+            return ()
+        made: Companion = extra("durable.companion").WorkerCompanion(self.worker())
+        return (made,)
 
     def worker(self, threads: int | None = None) -> Worker:
         """Return a worker on the store, not started yet; `threads` in place of what the section `worker` says."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from iocflow.errors import text_of
+from iocflow.errors import RecordedError, text_of
 
 __all__ = ["error_text", "json_line", "printable"]
 
@@ -24,8 +24,9 @@ def printable(text: str) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Return an error as `Type: message`, just `Type` when it has no message."""
-    return f"{type(error).__qualname__}: {text_of(error)}".removesuffix(": ")
+    """Return an error as `Type: message`, just `Type` when it has no message; a recorded one as it was raised."""
+    name = error.type if isinstance(error, RecordedError) else type(error).__qualname__
+    return f"{name}: {text_of(error)}".removesuffix(": ")
 
 
 def json_line(data: object) -> str:

@@ -126,7 +126,7 @@ def test_seed_from_file_and_standard_input(iocflow: Any, shop: Path) -> None:
         (["run", "shop:nothing", "greeting"], "nothing is a int, an App is wanted"),
         (["run", "shopp:app", "greeting"], "there is no module shopp"),
         (["run", "shop:app", "greeting", "--set", "word=x"], "--profile and --set are for container files"),
-        (["runn", "shop.yaml"], "No such command 'runn'. Did you mean 'run'?"),
+        (["runn", "shop.yaml"], "No such command 'runn'. Did you mean 'run', 'runs'?"),
     ],
 )
 def test_wrong_use(iocflow: Any, shop: Path, arguments: list[str], message: str) -> None:

@@ -1,0 +1,30 @@
+"""`iocflow history`."""
+
+from __future__ import annotations
+
+from iocflow.cli.command import Session, command
+from iocflow.cli.stores import Json, RunWords, client_of, one_run
+from iocflow.cli.telling import entry_data, history_lines
+from iocflow.launch import ExitCode
+
+__all__ = ["history"]
+
+
+@command(
+    "iocflow history config/order.yaml ACME PO-17",
+    "iocflow history --store sqlite:///var/order.db 1 --json",
+)
+def history(
+    session: Session,
+    given: RunWords,
+    as_json: Json = False,
+) -> ExitCode:
+    """Print the journal of a durable run: each step, attempt, signal and operator's command, with time and reason."""
+    with client_of(session, given) as (client, left):
+        entries = client.history(*one_run(left))
+    if as_json:
+        session.terminal.write_json([entry_data(entry) for entry in entries])
+    else:
+        for line in history_lines(entries, session.terminal):
+            session.terminal.write(line)
+    return ExitCode.OK

@@ -1,0 +1,41 @@
+"""`iocflow retry`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from iocflow.cli.command import FailureError, Session, command
+from iocflow.cli.stores import By, Json, RunWords, client_of, one_run
+from iocflow.cli.telling import tell_run
+from iocflow.launch import ExitCode
+
+__all__ = ["Done", "retry"]
+
+Done = Annotated[
+    bool, typer.Option("--done", help="The step that is in doubt took place: go on behind it, and do not repeat it.")
+]
+
+
+@command("iocflow retry config/order.yaml ACME PO-13 --why 'the card is valid again'")
+def retry(
+    session: Session,
+    given: RunWords,
+    *,
+    done: Done = False,
+    by: By,
+    as_json: Json = False,
+) -> ExitCode:
+    """Let a failed or suspended run go on from the step that failed, with all its attempts anew.
+
+    Its group is opened again. The exit status is 1 when the run is neither failed nor suspended, or was purged.
+    """
+    with client_of(session, given) as (client, left):
+        run = client.status(*one_run(left))
+        if not client.retry(run.id, **by.journalled(), done=done):
+            raise FailureError(
+                f"run {run.id} is {run.state}: only a failed or suspended one can go on, until it is purged"
+            )
+        tell_run(client.status(run.id), session.terminal, as_json=as_json)
+    return ExitCode.OK
