@@ -7,10 +7,23 @@ looks into a context, so that an engine can store a position and go on from it, 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal, cast
+from typing import Literal
 
 from iocflow.errors import ErrorRecord, StepLimitError, UnknownActivityError, record_of
-from iocflow.plan import Command, End, Ended, Frame, Mode, Plan, Position, ProcessorPlan, Reply, StepPlan, steps_of
+from iocflow.plan import (
+    Command,
+    End,
+    Ended,
+    Frame,
+    Plan,
+    Position,
+    ProcessorPlan,
+    Reply,
+    StepPlan,
+    command_at,
+    numbers_of,
+    steps_of,
+)
 
 
 def start(plan: Plan, *, seeded: bool = False) -> Position:
@@ -24,6 +37,11 @@ def start(plan: Plan, *, seeded: bool = False) -> Position:
     return position
 
 
+def ended(outcome: str, error: ErrorRecord) -> Position:
+    """Return the position of a run that is over before anything of it began."""
+    return {"stack": [], "ended": [], "end": End(outcome=outcome, error=error, raises=True, last=None), "unwind": ""}
+
+
 def advance(plan: Plan, position: Position, reply: Reply | None) -> tuple[Command, Position]:
     """Return what to do next, and the position to go on from; `position` itself is left as it is.
 
@@ -33,51 +51,15 @@ def advance(plan: Plan, position: Position, reply: Reply | None) -> tuple[Comman
         stack = [Frame(**frame) for frame in position["stack"]]
         position = {"stack": stack, "ended": [], "end": position["end"], "unwind": position["unwind"]}
         _Move(plan, position).take(reply)
-    return _command(plan, position), position
-
-
-def _command(plan: Plan, position: Position) -> Command:
-    if position["end"] is not None:
-        return {"do": "end", "end": position["end"]}
-    frame = position["stack"][-1]
-    processor, state = plan["p"][frame["p"]], frame["state"]
-    if state == "sleep":
-        return {"do": "sleep", "delay": frame["delay"]}
-    if state == "wait":
-        path, wait = frame["path"] + steps_of(frame, processor)[frame["at"]]["name"], frame["wait"]
-        return {"do": "wait", "path": path, "name": wait["name"], "timeout": wait["timeout"]}
-    bind = [(one["p"], one["i"]) for one in position["stack"] if one.get("fresh")]
-    path = frame["path"].rstrip("/") or frame["p"]
-    if state == "fork":
-        children = _children(plan, position["stack"])
-        return {"do": "fork", "p": frame["p"], "path": path, "bind": bind, "children": children}
-    mode = cast(Mode, state)
-    command: Command = {"do": "run", "mode": mode, "p": frame["p"], "path": path, "attempt": frame["n"], "bind": bind}
-    if state == "join":
-        command["failed"] = [i for i, end in enumerate(frame["ends"]) if end["outcome"] == "FAILED"]
-    if state == "collect":
-        command["failed"] = [frame["i"]] if frame["lost"] else []
-        command["item"] = frame["i"]
-    if "seeding" not in frame and "whole" not in frame and state in ("execute", "handle"):
-        step = steps_of(frame, processor)[frame["at"]]
-        command["step"], command["path"] = step, frame["path"] + step["name"]
-        command["key"] = f"{command['path']}#{_numbers(position['stack'])}"
-    if state == "handle":
-        command["own"] = command["step"]["handlers"] if "step" in command else []
-        command["default"], command["error"] = processor["handlers"], frame["error"]
-    if state == "execute" and processor["kind"] == "choice" and "closing" not in frame:
-        command["names"] = [*processor["routes"], "end"]
-    return command
-
-
-def _numbers(stack: list[Frame]) -> str:
-    """Return what tells this step from all others of the run; it is the same for each of its attempts."""
-    return stack[0].get("within", "") + ".".join(str(frame["seq"]) for frame in stack)
+    command = command_at(plan, position)
+    if command["do"] == "fork":
+        command["children"] = _children(plan, position["stack"])
+    return command, position
 
 
 def _children(plan: Plan, stack: list[Frame]) -> list[Position]:
     """Return the positions of a split's branches, or of a parallel for-each's items."""
-    frame, within = stack[-1], f"{_numbers(stack)}."
+    frame, within = stack[-1], f"{numbers_of(stack)}."
     processor = plan["p"][frame["p"]]
     split = processor["kind"] == "split"
     children = []

@@ -11,7 +11,7 @@ from time import time as _now
 from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar, Unpack
 
 from iocflow.activity import Activity, BoundActivity, FunctionActivity, Result, StepLike, bound, kebab_case
-from iocflow.advance import start
+from iocflow.advance import ended, start
 from iocflow.async_runner import AsyncRunner
 from iocflow.compiler import Compiler, Composed
 from iocflow.context import ProcessContext, StepInfo
@@ -104,8 +104,10 @@ class Processor(Composed[C]):
         if unknown:
             raise TypeError(f"{self.name}: unknown option {unknown} (known: {', '.join(Options.__annotations__)})")
         context: Any = options.get("context")
-        if not callable(context) or (isinstance(context, type) and not issubclass(context, ProcessContext)):
+        self.context_type: type = context if isinstance(context, type) else ProcessContext
+        if not callable(context):
             raise TypeError(f"{self.name}: context= is the class of contexts or a function that makes one: {context}")
+        _check_context(self.name, self.context_type)
         self.max_steps = options.get("max_steps", 1_000)
         if self.max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, not {self.max_steps}")
@@ -114,8 +116,7 @@ class Processor(Composed[C]):
         self.handlers = as_handlers(options.get("on_error"))
         inner = [step.activity for step in (*self.steps, *self.finally_) if isinstance(step.activity, Processor)]
         self.bound_fields: frozenset[str] = frozenset().union(*(one.bound_fields for one in inner))
-        self.new_context: Callable[[], C] = context
-        self.context_type: type = context if isinstance(context, type) else ProcessContext
+        self.new_context: Callable[[], C] = context if isinstance(context, type) else self._checked(context)
         self._own_runner = options.get("async_runner")
         self._engine: Engine | None = None
         for one in (*self.steps, *self.finally_):
@@ -164,7 +165,6 @@ class Processor(Composed[C]):
             Exception: The activity's own error, when there is no handler at all; a handler's, when that raised.
         """
         run: Run[C] = Run()
-        run.of, run.context, run.ticks = self, self.new_context(), [_now()]
         self._go(run, seed_data)
         return run.raise_for_error() if run.raises else run
 
@@ -212,6 +212,16 @@ class Processor(Composed[C]):
         self.runner = self._own_runner or runner or AsyncRunner()
         self.calls, self.names = self._plain()
 
+    def _checked(self, factory: Callable[[], C]) -> Callable[[], C]:
+        """Return a function that makes a context as `factory` does, and refuses anything else."""
+
+        def new_context() -> C:
+            context = factory()
+            _check_context(self.name, type(context))
+            return context
+
+        return new_context
+
     def _launch(
         self, seed: Any, run_id: str = "", scheduled_for: datetime | None = None, key: str = "", *, here: bool
     ) -> Run[C]:
@@ -219,14 +229,21 @@ class Processor(Composed[C]):
             given = {"run_id": run_id, "idempotency_key": key}
             return self._engine.launch(self, seed, **given, scheduled_for=scheduled_for, here=here)
         run: Run[C] = Run()
-        run.of, run.context, run.ticks = self, self.new_context(), [_now()]
         run.id, run.scheduled_for, run.idempotency_key = run_id or run.id, scheduled_for, key
         self._go(run, seed)
         return run
 
     def _go(self, run: Run[C], seed: Any) -> None:
         """Run; a plain sequence needs no engine until something else comes than a plain success."""
-        calls, context = self.calls, run.context
+        calls = self.calls
+        run.of, run.ticks = self, [_now()]
+        try:
+            run.context = context = self.new_context()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run is over before it began
+            run.context = ProcessContext()  # type: ignore[assignment]
+            loop = self._loop(run)
+            self._drive(run, loop, ended("FAILED", loop.errors.record(error)))
+            return
         if calls is None:
             self._drive(run, self._loop(run, seed=seed), start(self.plan, seeded=seed is not None))
             return
@@ -330,6 +347,14 @@ class Body(Processor[C]):
     def describe(self, compiler: Compiler) -> ProcessorPlan:
         """Return the activities as a sequence."""
         return compiler.describe(self, "sequence")
+
+
+def _check_context(processor: str, made: type) -> None:
+    """Raise when a processor's contexts are of a class that no activity can work on."""
+    if not issubclass(made, ProcessContext):
+        raise TypeError(f"{processor}: context= makes a {made.__name__}: a subclass of ProcessContext is wanted")
+    if getattr(getattr(made, "__dataclass_params__", None), "frozen", False):
+        raise TypeError(f"{processor}: {made.__name__} is frozen, and activities set fields: leave frozen=True out")
 
 
 def _call(activity: Activity[Any]) -> Callable[[Any], Result]:
