@@ -65,42 +65,27 @@ def claim(tables: SqliteTables, worker: int, limit: int, alone: bool, signals: i
             runs = runs[:1]  # noqa: PLW2901 - the rest is left
         owned.append((group, max(run[0] for run in runs)))
         encoded = None if state is None else state.encode()
-        claimed.extend(_claimed(group, key, suspect, encoded, run) for run in runs)
+        claimed.extend([_claimed(group, key, bool(suspect), encoded, run) for run in runs])
     if owned:
         tables.sql(OWN, (worker, json.dumps(owned)))
     return claimed
 
 
-def _claimed(group: int, key: str | None, suspect: int, state: bytes | None, run: list[Any]) -> Claimed:
-    # fmt: off
-    (id, processor, body, submitter, number, submitted, deadline, start_by, deliveries, ask, asked, n, places,
-     signals) = run
-    # fmt: on
-    last = n or 0
-    return Claimed(
-        id=id,
-        group=group,
-        key=key,
-        processor=processor,
-        body=body.encode(),
-        submitter=submitter,
-        number=number,
-        submitted=submitted,
-        deadline=deadline,
-        start_by=start_by,
-        deliveries=deliveries,
-        suspect=bool(suspect),
-        ask=ask if asked == last else None,
-        n=last,
-        threads=_threads(places),
-        signals=[Signal(id, name, data.encode()) for id, name, data in signals or ()],
-        state=state,
+def _claimed(group: int, key: str | None, suspect: bool, state: bytes | None, run: list[Any]) -> Claimed:
+    (id, processor, body, submitter, number, submitted, deadline, start_by, deliveries, ask, asked, n, places, sent) = (
+        run
     )
+    signals = [Signal(id, name, data.encode()) for id, name, data in sent] if sent else []
+    last = n or 0
+    # fmt: off
+    return Claimed(
+        id, group, key, processor, body.encode(), submitter, number, submitted, deadline, start_by, deliveries, suspect,
+        ask if asked == last else None, last, _threads(places) if places else [], signals, state,
+    )
+    # fmt: on
 
 
-def _threads(places: list[list[Any]] | None) -> list[Saved]:
-    if not places:
-        return []
+def _threads(places: list[list[Any]]) -> list[Saved]:
     if len(places) > 1:
         places = live(sorted(places, key=lambda place: place[1]))
     return [

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from iocflow.store.errors import StoreLostError
 from iocflow.store.sqlite_bell import Bell
-from iocflow.store.sqlite_errors import translated
+from iocflow.store.sqlite_errors import store_error, translated
 from iocflow.store.sqlite_tables import SqliteTables
 
 PATIENCE = 30.0
@@ -113,39 +113,54 @@ class Connections:
 
     @contextmanager
     def turn(self) -> Iterator[Process]:
-        """Wait for the turn to write, among the threads of all processes, and have it.
-
-        The lock's file is opened each time, and unlocked before it is closed: a child that is forked meanwhile has it
-        open, too, and would keep the lock.
-        """
+        """Wait for the turn to write, among the threads of all processes, and have it."""
         process = self.here
         with process.lock:
-            if process.closed:
-                raise StoreLostError(f"the store {self._path} is closed")
             with translated():
-                file = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                file = self._queue(process)
             try:
-                with translated():
-                    fcntl.flock(file, fcntl.LOCK_EX)
                 yield process
             finally:
-                fcntl.flock(file, fcntl.LOCK_UN)
-                os.close(file)
+                _leave(file)
 
     @contextmanager
     def write(self) -> Iterator[SqliteTables]:
         """Open a transaction that writes: committed at the end, rolled back when something is raised."""
-        with self.turn() as process, translated():
-            if process.writer is None:
-                process.writer = self.connect_writer()
-            connection = process.writer
-            connection.execute("begin immediate")
+        process = self.here
+        with process.lock:
             try:
-                yield SqliteTables(connection, self.clock())
-                connection.execute("commit")
-            except BaseException:
-                rollback(connection)
-                raise
+                file = self._queue(process)
+                try:
+                    connection = process.writer
+                    if connection is None:
+                        connection = process.writer = self.connect_writer()
+                    connection.execute("begin immediate")
+                    try:
+                        yield SqliteTables(connection, self.clock())
+                        connection.execute("commit")
+                    except BaseException:
+                        rollback(connection)
+                        raise
+                finally:
+                    _leave(file)
+            except (sqlite3.Error, OSError) as error:
+                raise store_error(error) from error
+
+    def _queue(self, process: Process) -> int:
+        """Wait at the lock that all processes share; return its open file.
+
+        It is opened each time: a child that is forked while it is open has it open, too, and would keep a lock that its
+        parent died with.
+        """
+        if process.closed:
+            raise StoreLostError(f"the store {self._path} is closed")
+        file = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except BaseException:
+            os.close(file)
+            raise
+        return file
 
     @contextmanager
     def news(self) -> Iterator[SqliteTables]:
@@ -198,6 +213,12 @@ class Connections:
         with process.lock:
             process.close()
         process.bell.ring()
+
+
+def _leave(file: int) -> None:
+    """Let the next one write: by unlocking, too, for a child may have the file open."""
+    fcntl.flock(file, fcntl.LOCK_UN)
+    os.close(file)
 
 
 def rollback(connection: sqlite3.Connection) -> None:

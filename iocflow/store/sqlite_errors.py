@@ -25,8 +25,10 @@ FULL = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 """What the system says when nothing can be written."""
 
 
-def store_error(error: sqlite3.Error) -> StoreError:
+def store_error(error: sqlite3.Error | OSError) -> StoreError:
     """Return the error of the store that `error` is."""
+    if isinstance(error, OSError):
+        return (StoreFullError if error.errno in FULL else StoreLostError)(str(error))
     code = getattr(error, "sqlite_errorcode", None)
     kind = StoreError if code is None else KINDS.get(code & 0xFF, StoreError)
     return kind(f"{error} ({getattr(error, 'sqlite_errorname', type(error).__name__)})")
@@ -37,7 +39,5 @@ def translated() -> Iterator[None]:
     """Raise what goes wrong within as an error of the store."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise store_error(error) from error
-    except OSError as error:
-        raise (StoreFullError if error.errno in FULL else StoreLostError)(str(error)) from error

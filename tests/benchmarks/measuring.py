@@ -13,12 +13,17 @@ from collections.abc import Callable, Mapping
 Contestants = Mapping[str, Callable[[], object]]
 
 
+def parser(description: str) -> argparse.ArgumentParser:
+    """Return the command line that every benchmark has; it may add to it."""
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--rounds", type=int, default=7, help="turns of each contestant (default 7)")
+    options.add_argument("--seconds", type=float, default=0.2, help="length of a turn (default 0.2)")
+    return options
+
+
 def arguments(description: str) -> argparse.Namespace:
     """Read what every benchmark's command line offers."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--rounds", type=int, default=7, help="turns of each contestant (default 7)")
-    parser.add_argument("--seconds", type=float, default=0.2, help="length of a turn (default 0.2)")
-    return parser.parse_args()
+    return parser(description).parse_args()
 
 
 def turn(contestant: Callable[[], object], seconds: float) -> float:

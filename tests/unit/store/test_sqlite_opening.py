@@ -61,11 +61,12 @@ def test_a_url_names_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         "sqlite:////no/such/folder/store.db",
     ],
 )
-def test_a_wrong_url_is_refused(url: str) -> None:
+def test_a_wrong_url_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     """What names no store, no file, no folder or no option is said, and nothing is made."""
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(StoreUrlError):
         open_store(url)
-    assert not Path("store.db").exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("option", "level"), [("", 2), ("?synchronous=full", 2), ("?synchronous=normal", 1)])
