@@ -352,7 +352,8 @@ class Body(Processor[C]):
 def _check_context(processor: str, made: type) -> None:
     """Raise when a processor's contexts are of a class that no activity can work on."""
     if not issubclass(made, ProcessContext):
-        raise TypeError(f"{processor}: context= makes a {made.__name__}: a subclass of ProcessContext is wanted")
+        what = f"context= is the class of contexts or a function that makes one, not a {made.__name__}"
+        raise TypeError(f"{processor}: {what}: subclass ProcessContext")
     if getattr(getattr(made, "__dataclass_params__", None), "frozen", False):
         raise TypeError(f"{processor}: {made.__name__} is frozen, and activities set fields: leave frozen=True out")
 

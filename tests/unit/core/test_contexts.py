@@ -362,9 +362,9 @@ class StillFrozen(Frozen):
 FACTORIES: list[tuple[Any, str]] = [
     (Breaking, "no room"),
     (break_down, "no room"),
-    (lambda: 5, "main: context= makes a int: a subclass of ProcessContext is wanted"),
-    (lambda: None, "main: context= makes a NoneType: a subclass"),
-    (lambda: Box, "main: context= makes a type: a subclass"),
+    (lambda: 5, "main: context= is the class of contexts or a function that makes one, not a int"),
+    (lambda: None, "main: context= is the class of contexts or a function that makes one, not a NoneType"),
+    (lambda: Box, "main: context= is the class of contexts or a function that makes one, not a type"),
     (Frozen, "main: Frozen is frozen, and activities set fields: leave frozen=True out"),
 ]
 
