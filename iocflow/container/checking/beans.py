@@ -41,6 +41,7 @@ class Beans:
         self.roles = Roles(checks)
         self.rules = Rules(checks, self.roles, self.wired)
         self.used_templates: set[str] = set()
+        self._abstract: dict[str, Table] = {}
 
     def declare(self, section: Table) -> None:
         """Find out what every bean of the section is, so that others can refer to it."""
@@ -50,6 +51,7 @@ class Beans:
             abstract = table.entries.get("abstract")
             if abstract is not None and self._checks.coerce(abstract, bool, f"`abstract` of bean `{id}`"):
                 self._checks.templates[id] = place
+                self._abstract[id] = merged
                 continue
             if id in templates.circular:  # what it is cannot be known, and that is said already
                 self._checks.beans[id] = BeanInfo(id, object, place)
@@ -66,6 +68,10 @@ class Beans:
         for id, (bean, table) in self._declared.items():
             self._complete(bean, table)
             self._checks.defined[id] = bean
+        for id, table in self._abstract.items():
+            if id not in self.used_templates:  # with the others, the beans that have their parts from them are checked
+                template = read_header(id, self._checks.templates[id], table, self._checks, template=True)
+                self._complete(template, table, template=True)
 
     def scope_of(self, id: str) -> str:
         """Return the scope of a declared bean; one that is its own parent is excused."""
@@ -93,10 +99,10 @@ class Beans:
         kind = "class" if isinstance(target, type) else "call"
         return Inner(self.inner(Table(node.place, {kind: node}, {kind: node.place})))
 
-    def _complete(self, bean: Bean, table: Table) -> None:
-        """Read what the bean is given."""
+    def _complete(self, bean: Bean, table: Table, *, template: bool = False) -> None:
+        """Read what the bean is given; a template need not be given all."""
         checks = self._checks
-        bean.positional, bean.keywords = self._arguments(bean, table)
+        bean.positional, bean.keywords = self._arguments(bean, table, template)
         if bean.kind != "call":
             bean.set = self._settings(bean, table)
             bean.init, bean.close = self._method(bean, table, "init"), self._method(bean, table, "close")
@@ -114,7 +120,7 @@ class Beans:
 
     # What is given to the constructor or function.
 
-    def _arguments(self, bean: Bean, table: Table) -> tuple[tuple[Value, ...], Mapping[str, Value]]:
+    def _arguments(self, bean: Bean, table: Table, template: bool) -> tuple[tuple[Value, ...], Mapping[str, Value]]:
         given = self._checks.table_at(table, "args", bean.owner)
         signature = self._checks.signatures.of(bean.target)
         if bean.kind == "call":
@@ -126,7 +132,7 @@ class Beans:
                 values[key] = self.values.value(node, signature.annotation(key), f"`{key}` of {bean.owner}")
             else:
                 self._unknown(bean, place, key, signature)
-        if bean.kind == "call":  # what else it needs depends on who calls it; see `Roles.acts`
+        if bean.kind == "call" or template:  # what else a function needs depends on who calls it; see `Roles.acts`
             return (), values
         self._missing(bean, signature, given)
         if len(self._checks.findings.mistakes) == before:

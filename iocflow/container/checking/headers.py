@@ -41,8 +41,11 @@ _INNER_KEYS = tuple(key for key in BEAN_KEYS if key not in ("scope", "parent", "
 _CALL_KEYS = ("call", "args", "parent", "abstract", "on-error", "time-limit", "mode", "on-lost")
 
 
-def read_header(id: str, place: Place, table: Table, checks: Checks) -> Bean:
-    """Return a bean with its maker and scope; `id` is empty for an inner one. What it is given is read later."""
+def read_header(id: str, place: Place, table: Table, checks: Checks, *, template: bool = False) -> Bean:
+    """Return a bean with its maker and scope; `id` is empty for an inner one. What it is given is read later.
+
+    A template may leave it to others what makes them, or name a class that is abstract.
+    """
     bean = Bean(id, place, "class", None, object)
     refuse_keys(table, bean.owner, checks, inner=not id)
     bean.scope = _scope(table, bean.owner, checks)
@@ -52,11 +55,13 @@ def read_header(id: str, place: Place, table: Table, checks: Checks) -> Bean:
         checks.error(table.keys[makers[1]], f"{bean.owner} has {names}", "keep one of them")
     if makers:
         bean.kind = makers[0]
-        bean.target = _target(table, bean.kind, bean.owner, checks)
+        bean.target = _target(table, bean.kind, bean.owner, checks, template=template)
         bean.type, bean.loose = _made(bean.kind, bean.target, checks)
         if bean.kind == "factory" and bean.target is not None:
             bean.demands.append(_promise(bean, table.entries["factory"].place, checks))
-    elif not any(difflib.get_close_matches(key, MAKERS) for key in table.entries if key not in BEAN_KEYS):
+    elif not template and not any(
+        difflib.get_close_matches(key, MAKERS) for key in table.entries if key not in BEAN_KEYS
+    ):
         remedy = "write `class:` (or `call:`, `factory:`), or the `parent:` it has that from"
         checks.error(place, f"{bean.owner} does not say what makes it", remedy)
     if bean.kind == "factory" and inspect.iscoroutinefunction(bean.target):
@@ -76,13 +81,13 @@ def refuse_keys(table: Table, owner: str, checks: Checks, *, inner: bool) -> Non
             checks.error(table.keys[key], f"{owner} cannot have `{key}`: it {why}", "remove it")
 
 
-def _target(table: Table, kind: str, owner: str, checks: Checks) -> Any:
+def _target(table: Table, kind: str, owner: str, checks: Checks, *, template: bool) -> Any:
     node = table.entries[kind]
     what = f"`{kind}` of {owner}"
     if checks.text(node, what) is None or not isinstance(node, Scalar):
         return None
     target = checks.resolve(node, "class" if kind == "class" else "function", what)
-    if isinstance(target, type) and (inspect.isabstract(target) or is_protocol(target)):
+    if isinstance(target, type) and not template and (inspect.isabstract(target) or is_protocol(target)):
         lacking = ", ".join(f"`{name}`" for name in sorted(getattr(target, "__abstractmethods__", ())))
         text = f"{what} is {described(node)}, which is abstract" + (f": it lacks {lacking}" if lacking else "")
         checks.error(node.place, text, "name a class that implements it")
