@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Constant, Value
+from iocflow.container.checking.own_handlers import own_handler, refused
 from iocflow.container.inspecting.annotations import shown
 from iocflow.container.nodes import has_unresolved, is_literal
 from iocflow.wiring import Node, Scalar, Table
@@ -24,14 +25,16 @@ def note_complaints(bean: Bean, given: Table | None, values: Mapping[str, Value]
         checks: Takes the mistakes.
     """
     cls = bean.target
-    if bean.kind != "class" or bean.id in checks.overrides or not hasattr(cls, "check_arguments"):
+    own = own_handler(cls) if bean.kind == "class" and cls is not None else None
+    if bean.kind != "class" or bean.id in checks.overrides or not (own or hasattr(cls, "check_arguments")):
         return
     if given is not None and has_unresolved(given):
         return
     constants = {name: value.value for name, value in values.items() if isinstance(value, Constant)}
     nodes = {} if given is None else given.entries
     try:
-        complaints = [(str(name), str(text)) for name, text in cls.check_arguments(constants)]
+        found = refused(own, constants) if own else cls.check_arguments(constants)
+        complaints = [(str(name), str(text)) for name, text in found]
     except Exception as error:  # noqa: BLE001 - it is the user's code, and may raise anything
         text = _hidden(f"{type(error).__name__}: {error}", *nodes.values())
         what = f"the arguments of {bean.owner} cannot be checked: `{shown(bean.target)}.check_arguments` raised {text}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Constant, Inner, Reference, Rule, Value, Wire
+from iocflow.container.checking.own_handlers import refused
 from iocflow.container.checking.roles import HANDLER, Roles
 from iocflow.container.nodes import described, is_table
 from iocflow.error_handling import CONTINUE, FAIL, PASS, STOP, Decision, GoTo, RaisingErrorHandler, RetryingErrorHandler
@@ -146,29 +147,30 @@ class Rules:
             self._checks.error(node.place, f"{what} is {described(node)}, which is no decision", remedy)
         return DECISIONS.get(word or "")
 
-    def _retry(self, node: Node, what: str) -> Value | None:
-        table = self._checks.table(node, what)
+    def _retry(self, retry: Node, what: str) -> Value | None:
+        table = self._checks.table(retry, what)
         if table is None:
             return None
         self._checks.unknown_keys(table, RETRY_OPTIONS, what)
-        options = {
-            RETRY_OPTIONS[key][0]: self._option(value, RETRY_OPTIONS[key][1], f"`{key}` of {what}")
-            for key, _, value in table
-            if key in RETRY_OPTIONS
-        }
-        if None in options.values():
-            return None
-        seconds: dict[str, Any] = {
-            name: one.total_seconds() if isinstance(one, timedelta) else one for name, one in options.items()
-        }
-        try:
-            return Constant(RetryingErrorHandler(**seconds))
-        except ValueError as error:
-            self._checks.error(node.place, f"{what} is out of range", str(error))
-            return None
+        options: dict[str, Any] = {}
+        for key, _, node in table:
+            if key in RETRY_OPTIONS:
+                options[key] = self._option(node, RETRY_OPTIONS[key][1], f"`{key}` of {what}")
+        given = {RETRY_OPTIONS[key][0]: value for key, value in options.items() if value is not None}
+        wrong = dict(refused(RetryingErrorHandler, given))
+        for key in options:
+            if RETRY_OPTIONS[key][0] in wrong:
+                node = table.entries[key]
+                text = f"`{key}` of {what} is {described(node)}, which is out of range"
+                self._checks.error(node.place, text, wrong[RETRY_OPTIONS[key][0]])
+        return None if wrong or len(given) < len(options) else Constant(RetryingErrorHandler(**given))
 
     def _option(self, node: Node, kind: Any, what: str) -> Any:
-        return read_duration(node, self._checks, what) if kind is timedelta else self._checks.coerce(node, kind, what)
+        """Return the value of an option, a duration in seconds; None when it is noted that it is none."""
+        if kind is not timedelta:
+            return self._checks.coerce(node, kind, what)
+        length = read_duration(node, self._checks, what)
+        return None if length is None else length.total_seconds()
 
     def _handler(self, node: Node, what: str) -> Wire | None:
         handler = self._wired(node, what, "class", self._roles.filling(HANDLER))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from iocflow.activity import Activity
 from iocflow.context import ProcessContext
-from iocflow.error_handling import PASS, Decision, ErrorHandler
+from iocflow.error_handling import PASS, Decision, ErrorHandler, RetryingErrorHandler
 from tests.unit.container.parts import BUILT, Clock, Order, Sender, Smtp
 
 
@@ -124,6 +124,21 @@ class Lent(Activity[Order]):
 
     @lending
     def execute(self, context: Order, session: object) -> None: ...
+
+
+class Persistent(RetryingErrorHandler):
+    """Is made like the one of iocflow."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Persistent:
+        BUILT.append("Persistent()")
+        return super().__new__(cls)
+
+
+class Twice(RetryingErrorHandler):
+    """Knows better."""
+
+    def __init__(self, attempts: int) -> None:
+        super().__init__(attempts + 2)
 
 
 class Deaf(ErrorHandler):
