@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from iocflow.plan import End
+from iocflow.store.contract import Saved
 
 if TYPE_CHECKING:
     from iocflow.durable.strand import Strand
@@ -16,11 +17,15 @@ class Fork:
     """Which children of a strand are to begin, and how those that ended did.
 
     A child's context is made when it begins, and given up when it ends: what the join needs of it is kept.
+
+    Attributes:
+        saved: Where the threads of a run that was taken up were.
+        beginning: Whether children are being begun now.
     """
 
-    def __init__(self, parent: Strand) -> None:
+    def __init__(self, parent: Strand, saved: Mapping[str, Saved]) -> None:
         """Begin the fork that `parent` stands at."""
-        self.parent = parent
+        self.parent, self.saved, self.beginning = parent, saved, False
         children = parent.command["children"]
         prefix = f"{parent.thread}." if parent.thread else ""
         self.threads = [f"{prefix}{i}" for i in range(len(children))]

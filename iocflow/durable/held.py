@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from iocflow.advance import start
@@ -181,7 +181,7 @@ class Held:
             self.job.codec.read(stored, context)
         return context
 
-    def _resume(self, strand: Strand, saved: dict[str, Saved], move: Move) -> None:
+    def _resume(self, strand: Strand, saved: Mapping[str, Saved], move: Move) -> None:
         """Find out what a strand that was just taken up does next."""
         command = strand.command
         if command["do"] == "fork":
@@ -203,36 +203,40 @@ class Held:
                 strand.again()
             self._next(strand, move)
 
-    def _resume_fork(self, strand: Strand, saved: dict[str, Saved], move: Move) -> None:
+    def _resume_fork(self, strand: Strand, saved: Mapping[str, Saved], move: Move) -> None:
         try:
             strand.bind(strand.command)
         except Exception as error:  # noqa: BLE001 - the item of a for-each that cannot be set fails what it is for
             strand.reply = strand.failed(error)
             self._go(strand, move)
             return
-        fork = Fork(strand)
+        fork = Fork(strand, saved)
         if self._unwind:
             places = {thread: read(strand.plan, one.pos) for thread, one in saved.items()}
             fork.keep_to({thread: place.position["end"] is not None for thread, place in places.items()})
-        self._begin(fork, saved, move)
+        self._begin(fork, move)
 
-    def _begin(self, fork: Fork, saved: dict[str, Saved], move: Move) -> None:
+    def _begin(self, fork: Fork, move: Move) -> None:
         """Begin as many children as may be under way; go on with the parent when none is left."""
+        if fork.beginning:
+            return  # a child that ends at once is followed by the next one in the loop that began it
+        fork.beginning = True
         while (i := fork.next()) is not None:
-            child = self._child(fork, i, saved)
+            child = self._child(fork, i)
             if child is not None:
                 child.deadline = fork.deadline
-                self._resume(child, saved, move)
+                self._resume(child, fork.saved, move)
+        fork.beginning = False
         if fork.over:
             parent = fork.parent
             parent.reply = {"unwind": self._unwind} if self._unwind else {"ends": fork.ends()}
             self._go(parent, move)
 
-    def _child(self, fork: Fork, i: int, saved: dict[str, Saved]) -> Strand | None:
+    def _child(self, fork: Fork, i: int) -> Strand | None:
         """Return a child as it was recorded, or at its beginning; None when it failed at once."""
         thread, parent = fork.threads[i], fork.parent
-        if thread in saved:
-            return self._restored(thread, saved[thread], fork)
+        if thread in fork.saved:
+            return self._restored(thread, fork.saved[thread], fork)
         try:
             context = parent.branch(i)
         except Exception as error:  # noqa: BLE001 - a context that cannot be forked fails its branch
@@ -361,7 +365,7 @@ class Held:
             self._finish(strand, end, move)
         else:
             strand.fork_of.ended(int(strand.thread.rpartition(".")[2]), strand, end)
-            self._begin(strand.fork_of, {}, move)
+            self._begin(strand.fork_of, move)
 
     def _finish(self, strand: Strand, end: End, move: Move) -> None:
         state, outcome = _ENDINGS[end["outcome"]]

@@ -1,0 +1,180 @@
+"""Every process of the table of behaviour is crashed at every commit, before it and after it, and ends all the same.
+
+The crash is in this process: at a store call the engine is abandoned, or told that the store is lost. All places are
+tried when IOCFLOW_CRASH_ALL is set, else a few of each process: the first, the last, and some between.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from behaviour.composites import COMPOSITES
+from behaviour.parts import Case
+from behaviour.sequences import SEQUENCES
+from behaviour.test_engines import kind, row
+
+import iocflow.durable.worker
+from iocflow.durable.engine import DurableEngine
+from iocflow.durable.job import Job
+from iocflow.durable.worker import Worker, WorkerSettings
+from iocflow.store.contract import Batch, Receipt, Store
+from iocflow.store.errors import StoreLostError
+from iocflow.store.sqlite import SqliteStore
+
+Way = Literal["abandoned", "lost"]
+"""How a worker crashes: as if it were killed, or because it hears that the store is lost, and begins anew."""
+
+CASES = [one for one in [*SEQUENCES, *COMPOSITES] if not one.refused]
+LEASE = 300.0
+LIMIT = 20.0
+SAMPLE = 5
+EVERYTHING = bool(os.environ.get("IOCFLOW_CRASH_ALL"))
+
+
+class Abandoned(BaseException):
+    """Ends the thread that it is raised in, without a word."""
+
+
+class Failing:
+    """A store that fails at the commit of a number, before it or after it, and when abandoned, from then on.
+
+    Attributes:
+        commits: How many commits there were that wrote something about a run.
+    """
+
+    def __init__(self, store: Store, way: Way, at: int = 0, *, after: bool = False) -> None:
+        """Take the store, and the number; 0 for never."""
+        self._store, self._way, self._at, self._after = store, way, at, after
+        self.commits = 0
+        self.failed = False
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the store has by that name, unless its user is no more."""
+        if self.failed and self._way == "abandoned":
+            raise Abandoned
+        return getattr(self._store, name)
+
+    def commit(self, worker: int, batch: Batch, *, lease: float) -> Receipt:
+        """Commit, unless it is the one."""
+        writes = bool(batch.records or batch.endings or batch.rests)
+        self.commits += writes
+        if not writes or self.commits != self._at or self.failed:
+            return self.__getattr__("commit")(worker, batch, lease=lease)  # type: ignore[no-any-return]
+        if self._after:
+            self._store.commit(worker, batch, lease=lease)
+        self.failed = True
+        raise Abandoned if self._way == "abandoned" else StoreLostError("planted")
+
+
+@dataclass(frozen=True)
+class End:
+    """What a run left behind."""
+
+    outcome: str
+    trail: str
+    error: str
+    raises: bool
+    fields: tuple[Any, ...]
+
+
+class Trial:
+    """One process on one store, run again and again."""
+
+    def __init__(self, case: Case, path: Path) -> None:
+        """Open a store whose time can be moved on; the disk is not waited for: no power fails here."""
+        self._case, self._shift = case, 0.0
+        self.store = SqliteStore(path, synchronous="normal", clock=lambda: time.time() + self._shift)
+        self._processor = case.build()
+
+    def run(self, way: Way = "lost", at: int = 0, *, after: bool = False) -> tuple[End, int]:
+        """Run the process with a crash at a commit; return what it left, and how many commits there were."""
+        failing = Failing(self.store, way, at, after=after)
+        engine = self._engine(failing)
+        run = engine.client.submit(self._processor.name, self._case.seed).id
+        with working(engine):
+            wait(lambda: (failing.failed and way == "abandoned") or self._over(run))
+        if way == "abandoned" and at:
+            self._shift += LEASE + 1
+            engine = self._engine(self.store)
+            self.store.sweep(deliveries=5)
+            with working(engine):
+                wait(lambda: self._over(run))
+        return self._end(engine, run), failing.commits
+
+    def _engine(self, store: Any) -> DurableEngine:
+        settings = WorkerSettings(threads=1, lease=LEASE, tick=0.05)
+        return DurableEngine(store, {self._processor.name: Job(self._processor)}, settings)
+
+    def _over(self, run: int) -> bool:
+        status = self.store.status(run)
+        return status is not None and status.state in ("completed", "failed", "cancelled", "suspended")
+
+    def _end(self, engine: DurableEngine, id: int) -> End:
+        run = engine.run_of(id)
+        fields = tuple(getattr(run.context, name) for name in self._case.fields)
+        return End(run.outcome.name, ", ".join(map(row, run.steps)), kind(run.error), run.raises, fields)
+
+
+@contextmanager
+def working(engine: DurableEngine) -> Iterator[None]:
+    """Let a worker work, and stop it, unless it is no more."""
+    worker = Worker(engine.store, engine.jobs, engine.settings)
+    worker.start()
+    try:
+        yield
+    finally:
+        try:
+            worker.stop()
+        except Abandoned:
+            pass
+
+
+def wait(done: Callable[[], object]) -> None:
+    """Wait until it is so."""
+    until = time.monotonic() + LIMIT
+    while not done():
+        assert time.monotonic() < until, "the run did not end"
+        time.sleep(0.001)
+
+
+def places(commits: int) -> list[int]:
+    """Return the numbers of the commits at which to crash."""
+    if EVERYTHING or commits <= SAMPLE:
+        return [*range(1, commits + 1)]
+    return sorted({round(1 + i * (commits - 1) / (SAMPLE - 1)) for i in range(SAMPLE)})
+
+
+@pytest.fixture(autouse=True)
+def _crashing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A worker that lost its store tries again without a pause; one that is abandoned goes in silence."""
+    tell = threading.excepthook
+    monkeypatch.setattr(iocflow.durable.worker, "_BACKOFF", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(threading, "excepthook", lambda told: told.exc_type is Abandoned or tell(told))
+    caplog.set_level(logging.CRITICAL, "iocflow")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_crashed_at_every_commit(case: Case, tmp_path: Path) -> None:
+    """Whichever commit the engine is abandoned at, outcome, trail, error and fields are those of an undisturbed run."""
+    trial = Trial(case, tmp_path / "store.db")
+    undisturbed, commits = trial.run()
+    failures = []
+    for at in places(commits):
+        for way in ("lost", "abandoned"):
+            for after in (False, True):
+                end, _ = trial.run(way, at, after=after)
+                if end != undisturbed:
+                    failures.append(f"{way} {'after' if after else 'before'} commit {at} of {commits}: {end}")
+    assert not failures, f"undisturbed: {undisturbed}\n" + "\n".join(failures)
+    found = list(trial.store.doctor())
+    trial.store.close()
+    assert found == []
