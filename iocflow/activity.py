@@ -7,11 +7,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from threading import TIMEOUT_MAX
 from typing import Any, Concatenate, Generic, Literal, TypeVar, get_args
 
 from iocflow.context import ProcessContext
-from iocflow.error_handling import HandlesErrors, OnErrorLike, as_handlers
+from iocflow.error_handling import HandlesErrors, OnErrorLike, as_handlers, seconds
+from iocflow.errors import refuse_class
 
 Result = ProcessContext | str | None | Awaitable[ProcessContext | str | None]
 """What `execute` may return: the context from now on, a named result for routing, None, or an awaitable of these."""
@@ -89,7 +91,7 @@ def activity(
     *,
     name: str | None = None,
     on_error: OnErrorLike | None = None,
-    time_limit: float | None = None,
+    time_limit: float | timedelta | None = None,
     args: Mapping[str, Any] | None = None,
     mode: Mode = "leased",
     on_lost: OnLost = "retry",
@@ -100,8 +102,8 @@ def activity(
         what: An activity, a processor, or a function `(context, **collaborators)`.
         name: Its name in the trail.
         on_error: Handlers, asked before the activity's own `error_handler`.
-        time_limit: Seconds an attempt may take. An awaitable is cancelled then; other code sees
-            `context.step.remaining()`.
+        time_limit: How long an attempt may take, in seconds or as a timedelta. An awaitable is cancelled then; other
+            code sees `context.step.remaining()`.
         args: The function's collaborators.
         mode: How a durable engine runs it: `leased`, for as long as it takes, with the record of it written afterwards,
             or `transactional`, in one transaction with that record.
@@ -109,21 +111,23 @@ def activity(
             died: `retry` it, or open an `incident` for a person to decide.
     """
     if not isinstance(what, Activity):
-        if not callable(what) or isinstance(what, type):
+        refuse_class(what)
+        if not callable(what):
             raise TypeError(f"{what!r} is no activity: subclass Activity, or wire a function that takes the context")
         what = FunctionActivity(what, args)
     elif args:
         raise TypeError(
             f"args are for functions; {what.name} is an activity, whose constructor takes its collaborators"
         )
-    if time_limit is not None and not 0 < time_limit <= TIMEOUT_MAX:
-        raise ValueError(f"time_limit of {name or what.name} must be more than 0 seconds, not {time_limit}")
+    limit = None if time_limit is None else seconds(time_limit, f"time_limit of {name or what.name}")
+    if limit is not None and not 0 < limit <= TIMEOUT_MAX:
+        raise ValueError(f"time_limit of {name or what.name} must be more than 0 seconds, not {limit}")
     for option, given, kind in (("mode", mode, Mode), ("on_lost", on_lost, OnLost)):
         if given not in get_args(kind):
             known = ", ".join(get_args(kind))
             raise ValueError(f"{option} of {name or what.name} is one of {known}, not {given!r}")
     own = () if what.error_handler is None else as_handlers(what.error_handler)
-    return BoundActivity(what, name or what.name, as_handlers(on_error) + own, time_limit, mode, on_lost)
+    return BoundActivity(what, name or what.name, as_handlers(on_error) + own, limit, mode, on_lost)
 
 
 def bound(step: StepLike[C_contra]) -> BoundActivity[C_contra]:

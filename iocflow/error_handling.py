@@ -11,7 +11,7 @@ from datetime import timedelta
 from threading import TIMEOUT_MAX
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
-from iocflow.errors import RecordedError, qualified
+from iocflow.errors import RecordedError, qualified, refuse_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Retry(Decision):
 
     def __init__(self, delay: float | timedelta = 0.0) -> None:
         """Wait `delay` (seconds, or a timedelta) before the next attempt."""
-        super().__init__("retry", delay.total_seconds() if isinstance(delay, timedelta) else float(delay))
+        super().__init__("retry", seconds(delay, "a delay"))
 
 
 class GoTo(Decision):
@@ -125,9 +125,14 @@ class RetryingErrorHandler(ErrorHandler):
     """Asks for another attempt, with growing delays, until there were `attempts` in all; then it passes."""
 
     def __init__(
-        self, attempts: int = 3, delay: float = 0.0, growth: float = 1.0, max_delay: float = 3600.0, jitter: float = 0.0
+        self,
+        attempts: int = 3,
+        delay: float | timedelta = 0.0,
+        growth: float = 1.0,
+        max_delay: float | timedelta = 3600.0,
+        jitter: float = 0.0,
     ) -> None:
-        """Take the number of attempts, the first one included, and the delays in seconds.
+        """Take the number of attempts, the first one included, and the delays, in seconds or as timedeltas.
 
         Args:
             attempts: How often the activity may run, at least 1.
@@ -136,6 +141,7 @@ class RetryingErrorHandler(ErrorHandler):
             max_delay: No delay is longer.
             jitter: Up to this share of the delay is taken off at random (1.0 is "full jitter").
         """
+        delay, max_delay = seconds(delay, "delay"), seconds(max_delay, "max_delay")
         delays = 0 <= delay <= TIMEOUT_MAX and 0 <= max_delay <= TIMEOUT_MAX and growth >= 0
         if attempts < 1 or not delays or not 0 <= jitter <= 1:
             raise ValueError("attempts must be at least 1, delays and growth not negative, jitter between 0 and 1")
@@ -183,10 +189,24 @@ def class_names(error: BaseException) -> tuple[str, ...]:
     return error.names if isinstance(error, RecordedError) else tuple(map(qualified, type(error).__mro__))
 
 
+def seconds(duration: float | timedelta, what: str) -> float:
+    """Return a duration in seconds.
+
+    Raises:
+        TypeError: It is neither a number nor a timedelta; `what` it is.
+    """
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
+    if not isinstance(duration, int | float):
+        raise TypeError(f"{what} is a number of seconds or a timedelta, not {duration!r}")
+    return duration
+
+
 def as_handlers(on_error: OnErrorLike | None) -> tuple[HandlesErrors, ...]:
     """Return the chain of handlers that an `on_error=` value means."""
     if on_error is None:
         return ()
+    refuse_class(on_error)
     entries = [on_error] if isinstance(on_error, Decision) or hasattr(on_error, "handle_error") else on_error
     if not isinstance(entries, Sequence):
         raise TypeError(f"on_error takes handlers (with a method handle_error) and decisions, not {on_error!r}")
@@ -194,6 +214,7 @@ def as_handlers(on_error: OnErrorLike | None) -> tuple[HandlesErrors, ...]:
 
 
 def _handler(entry: object) -> HandlesErrors:
-    if isinstance(entry, type) or not callable(getattr(entry, "handle_error", None)):
+    refuse_class(entry)
+    if not callable(getattr(entry, "handle_error", None)):
         raise TypeError(f"{entry!r} is no error handler: it needs a method handle_error(context, error)")
     return cast(HandlesErrors, entry)

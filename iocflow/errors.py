@@ -74,6 +74,12 @@ class ErrorRecord(TypedDict):
     notes: list[str]
 
 
+def refuse_class(thing: object) -> None:
+    """Raise when a class stands where an object of it is wanted."""
+    if isinstance(thing, type):
+        raise TypeError(f"{thing.__name__} is a class: make an object of it, as in {thing.__name__}()")
+
+
 def qualified(cls: type) -> str:
     """Return `module.Class`, or just the name for a built-in class."""
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"

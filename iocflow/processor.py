@@ -16,7 +16,7 @@ from iocflow.async_runner import AsyncRunner
 from iocflow.compiler import Compiler, Composed
 from iocflow.context import ProcessContext, StepInfo
 from iocflow.error_handling import OnErrorLike, as_handlers
-from iocflow.errors import UnsupportedActivityError
+from iocflow.errors import UnsupportedActivityError, refuse_class
 from iocflow.hooks import Interceptor, RunObserver
 from iocflow.inline_loop import InlineLoop
 from iocflow.perform import settle
@@ -209,6 +209,8 @@ class Processor(Composed[C]):
         """Add an application's hooks, outside the processor's own, and its runner; called before the first run."""
         self.parts.observers = (*observers, *self.parts.observers)
         self.parts.interceptors = (*interceptors, *self.parts.interceptors)
+        for hook in (*self.parts.observers, *self.parts.interceptors):
+            refuse_class(hook)
         self.runner = self._own_runner or runner or AsyncRunner()
         self.calls, self.names = self._plain()
 
