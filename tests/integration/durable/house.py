@@ -11,7 +11,8 @@ from iocflow.durable.client import Client
 from iocflow.durable.engine import DurableEngine
 from iocflow.durable.idling import run_until_idle
 from iocflow.durable.job import Durable, Job
-from iocflow.durable.worker import Worker, WorkerSettings
+from iocflow.durable.settings import WorkerSettings
+from iocflow.durable.worker import Worker
 from iocflow.run import Run
 from iocflow.store.contract import RunStatus, Store
 from tests.contract.store.stores import Kit

@@ -267,7 +267,7 @@ def test_t5(house: House) -> None:
     house.worker()
     assert house.wait(run).state == "completed"
     assert house.trail(run) == "inner/hang FAILED x3, inner HANDLED, add"
-    assert 0.2 <= time.monotonic() - began[0]
+    assert time.monotonic() - began[0] >= 0.2
     assert began[-1] - began[0] < 0.25
     (status,) = [entry for entry in house.client.history(run) if entry.name == "inner/hang" and entry.kind == "step"]
     assert status.error is not None
