@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 from urllib.parse import parse_qsl
@@ -13,11 +13,25 @@ from iocflow.events.source import EventSource
 from iocflow.launch.duration import duration
 from iocflow.launch.errors import LauncherError
 from iocflow.wiring import did_you_mean
+from iocflow.wiring.duration import duration_text
 
-__all__ = ["Address", "SourceKind"]
+__all__ = ["Address", "AddressError", "SourceKind"]
 
 _SIZE = re.compile(r"\s*(\d+)\s*(B|kB|MB|GB)\s*", re.IGNORECASE)
 _BYTES = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3}
+
+
+class AddressError(LauncherError):
+    """An address of a source is wrong.
+
+    Attributes:
+        reasons: Everything that is wrong with it.
+    """
+
+    def __init__(self, reasons: Iterable[str]) -> None:
+        """Take all reasons."""
+        self.reasons = tuple(reasons)
+        super().__init__("; ".join(self.reasons))
 
 
 class SourceKind(Protocol):
@@ -27,26 +41,36 @@ class SourceKind(Protocol):
     def at(cls, address: Address) -> EventSource:
         """Return the source at that address, without opening it or touching anything outside.
 
+        What is wrong with an option is noted in the address by its methods.
+
         Raises:
-            LauncherError: The address or one of its options is wrong.
+            LauncherError: The address is wrong.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address in its parts; the path is taken as it is, with no percent-encoding."""
+    """An address in its parts; the path is taken as it is, with no percent-encoding.
+
+    What is wrong with an option is noted, and its default taken: `source_at`, which has every kind read its address,
+    refuses all of it in one go.
+
+    Attributes:
+        noted: What is wrong.
+    """
 
     text: str
     scheme: str
     path: str
     options: Mapping[str, str]
+    noted: list[str] = field(default_factory=list, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Address:
         """Return the parts.
 
         Raises:
-            LauncherError: It has no scheme, no path, or an option twice.
+            LauncherError: It has no scheme or no path.
         """
         scheme, colon, rest = text.partition(":")
         path, _, query = rest.partition("?")
@@ -54,52 +78,49 @@ class Address:
             raise LauncherError(
                 f"`{text}` is no address of a source; write its kind and its place, as folder:var/inbox"
             )
-        pairs = parse_qsl(query, keep_blank_values=True)
-        if len(dict(pairs)) < len(pairs):
-            raise LauncherError(f"`{text}` gives an option twice")
-        return cls(text, scheme, path, dict(pairs))
+        options: dict[str, str] = {}
+        twice: dict[str, None] = {}
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            if options.setdefault(name, value) is not value:
+                twice[name] = None
+        return cls(text, scheme, path, options, [f"`{text}` gives the option `{name}` twice" for name in twice])
 
     def only(self, known: Iterable[str]) -> None:
-        """Refuse options that are not `known`.
-
-        Raises:
-            LauncherError: There is one.
-        """
+        """Note options that are not `known`."""
+        names = tuple(known)
         for name in self.options:
-            if name not in known:
-                raise LauncherError(f"a {self.scheme}: source has no option `{name}`; {did_you_mean(name, known)}")
+            if name not in names:
+                self.noted.append(f"a {self.scheme}: source has no option `{name}`; {did_you_mean(name, names)}")
 
     def duration(self, name: str, default: timedelta, least: timedelta, most: timedelta) -> timedelta:
-        """Return an option that is a duration.
-
-        Raises:
-            LauncherError: It is none, or out of its bounds.
-        """
-        value = duration(self.options[name], name) if name in self.options else default
-        if not least <= value <= most:
-            raise LauncherError(f"{name}={self.options[name]} is out of bounds; write {least} to {most}")
-        return value
+        """Return an option that is a duration within these bounds."""
+        if name not in self.options:
+            return default
+        try:
+            value = duration(self.options[name], name)
+        except LauncherError as error:
+            self.noted.append(str(error))
+            return default
+        if least <= value <= most:
+            return value
+        bounds = f"{duration_text(least)} to {duration_text(most)}"
+        self.noted.append(f"{name}={self.options[name]} is out of bounds; write {bounds}")
+        return default
 
     def number(self, name: str, default: int) -> int:
-        """Return an option that is a number from 1 on.
-
-        Raises:
-            LauncherError: It is none.
-        """
+        """Return an option that is a number from 1 on."""
         written = self.options.get(name, str(default))
-        if not written.isdecimal() or int(written) < 1:
-            raise LauncherError(f"{name}={written} is no number; write 1 or more")
-        return int(written)
+        if written.isdecimal() and int(written) > 0:
+            return int(written)
+        self.noted.append(f"{name}={written} is no number; write 1 or more")
+        return default
 
     def size(self, name: str, default: int) -> int:
-        """Return an option that is a number of bytes, as 500kB, 10MB, 1GB (powers of 1,000).
-
-        Raises:
-            LauncherError: It is none.
-        """
+        """Return an option that is a number of bytes, as 500kB, 10MB, 1GB (powers of 1,000)."""
         if name not in self.options:
             return default
         found = _SIZE.fullmatch(self.options[name])
-        if not found or int(found[1]) < 1:
-            raise LauncherError(f"{name}={self.options[name]} is no size; write 500kB, 10MB or 1GB")
-        return int(found[1]) * _BYTES[found[2].lower()]
+        if found and int(found[1]) > 0:
+            return int(found[1]) * _BYTES[found[2].lower()]
+        self.noted.append(f"{name}={self.options[name]} is no size; write 500kB, 10MB or 1GB")
+        return default

@@ -87,8 +87,6 @@ class FolderSource:
     def at(cls, address: Address) -> FolderSource:
         """Return the source at an address, as `folder:var/inbox?interval=200ms&patience=2s&limit=10MB`."""
         address.only(("interval", "patience", "limit"))
-        if address.path.startswith("//") and not address.path.startswith("///"):
-            raise LauncherError(f"`{address.text}` names a host; write folder:var/inbox, or folder:/var/inbox")
         least, most = timedelta(milliseconds=10), timedelta(hours=1)
         default = FolderOptions()
         options = FolderOptions(
@@ -96,6 +94,8 @@ class FolderSource:
             address.duration("patience", default.patience, timedelta(0), most),
             address.size("limit", default.limit),
         )
+        if address.path.startswith("//") and not address.path.startswith("///"):
+            raise LauncherError(f"`{address.text}` names a host; write folder:var/inbox, or folder:/var/inbox")
         return cls(address.path.removeprefix("//"), options)
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
-from iocflow.events.address import Address, SourceKind
+from iocflow.events.address import Address, AddressError, SourceKind
 from iocflow.events.launcher import EventLauncher
 from iocflow.events.source import EventSource
 from iocflow.launch.contract import Launchable
@@ -23,7 +23,8 @@ def source_at(text: str) -> EventSource:
     """Return the source at an address, unopened.
 
     Raises:
-        LauncherError: The address is wrong, or nothing of its scheme is installed.
+        AddressError: The address is wrong, with all that is.
+        LauncherError: It is no address, or nothing of its scheme is installed.
     """
     address = Address.parse(text)
     kinds = {point.name: point for point in entry_points(group="iocflow.sources")}
@@ -31,7 +32,13 @@ def source_at(text: str) -> EventSource:
         remedy = did_you_mean(address.scheme, kinds)
         raise LauncherError(f"there is no kind of source `{address.scheme}`; {remedy} (as in folder:var/inbox)")
     kind: SourceKind = kinds[address.scheme].load()
-    return kind.at(address)
+    try:
+        source = kind.at(address)
+    except LauncherError as error:
+        raise AddressError([str(error), *address.noted]) from error
+    if address.noted:
+        raise AddressError(address.noted)
+    return source
 
 
 def on_event(source: str | EventSource, processor: Launchable, *, name: str = "") -> EventLauncher:
@@ -71,7 +78,8 @@ class EventReader:
         try:
             source = source_at(address)
         except LauncherError as error:
-            scope.findings.error(node.place, f"{what}: {refused(node, error)}")
+            for reason in error.reasons if isinstance(error, AddressError) else (error,):
+                scope.findings.error(node.place, f"{what}: {refused(node, reason)}")
             return None
         if source.identity in self._places:
             scope.findings.error(

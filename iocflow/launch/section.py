@@ -52,7 +52,7 @@ class LauncherEntry:
     processor: str
 
 
-def refused(node: Node, error: LauncherError) -> str:
+def refused(node: Node, error: LauncherError | str) -> str:
     """Return the message of a value that was refused, with the file's own text in place of a placeholder's value."""
     hidden = isinstance(node, Scalar) and isinstance(node.value, str) and node.value != node.text
     return str(error).replace(str(node.value), node.text) if isinstance(node, Scalar) and hidden else str(error)

@@ -58,8 +58,8 @@ class PollingOptions:
     overlap: Overlap = Overlap.SKIP
     jitter: timedelta = timedelta()
 
-    def check(self, timing: Timing) -> None:
-        """Refuse what cannot be meant.
+    def check(self, timing: Timing | None) -> None:
+        """Refuse what cannot be meant with that timing, or with any.
 
         Raises:
             LauncherError: The jitter is negative, above a day, or not below the interval; overlaps are to be allowed.

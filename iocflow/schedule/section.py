@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any, Literal, TypeVar
 
 from iocflow.launch.clock import Clock, SystemClock
@@ -13,10 +13,10 @@ from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
 from iocflow.launch.section import LauncherEntry, refused
 from iocflow.schedule.polling import Late, PollingLauncher, PollingOptions
-from iocflow.schedule.timing import ANCHOR, TEN_YEARS, At, Calendar, Cron, Dst, Every, Timing, time_of_day, time_zone
+from iocflow.schedule.timing import ANCHOR, TEN_YEARS, At, Calendar, Cron, Dst, Every, Timing, time_zone
 from iocflow.wiring import Scope, Table, Wired
 from iocflow.wiring.schemas import choice, duration_schema, number, text
-from iocflow.wiring.settings import read_duration
+from iocflow.wiring.settings import Bounds, read_duration, read_settings
 
 __all__ = ["ScheduleReader"]
 
@@ -33,6 +33,7 @@ _COMMON: dict[str, Any] = {
 }
 _ZONE = text("Whose wall clock is meant, as Europe/Berlin; UTC by default.")
 _DST = choice("How often a time of the day fires that comes twice, when clocks are set back; once by default.", Dst)
+_BOUNDS: Bounds = {unit: (0, most) for unit, most in (*TEN_YEARS.items(), *_TIME.items())}
 _CALENDAR: dict[str, Any] = {
     "description": "A time of the day, every so many years, months, weeks and days.",
     "type": "object",
@@ -120,7 +121,7 @@ class _Reading:
         late = self._value("late", Late, Late.RUN_ONCE)
         overlap = self._value("overlap", Literal["skip", "queue-one"], Overlap.SKIP)
         jitter = self._duration("jitter") or timedelta()
-        if timing is not None and jitter:
+        if jitter:
             self._tried("jitter", lambda: PollingOptions(jitter=jitter).check(timing))
         return None if self.failed else PollingOptions(late, Overlap(overlap), jitter)
 
@@ -182,17 +183,21 @@ class _Reading:
     def _calendar(self) -> Timing | None:
         table = self.entry.table.entries["calendar"]
         name = f"the calendar of launcher {self.entry.name}"
+        zone, dst = self._zone(), self._value("dst", Dst, Dst.ONCE)
         if not isinstance(table, Table):
             self.scope.findings.error(table.place, f"{name} is no mapping", "write `calendar: {days: 1, hour: 6}`")
             self.failed = True
             return None
-        known = (*TEN_YEARS, *_TIME, "start")
-        self.scope.unknown_keys(table, known, name)
-        self.failed |= not table.entries.keys() <= set(known)
-        step = [self._in(table, unit, int, 0) for unit in TEN_YEARS]
-        clock = [self._in(table, unit, int, 0) for unit in _TIME]
-        start, zone, dst = self._in(table, "start", date, ANCHOR), self._zone(), self._value("dst", Dst, Dst.ONCE)
-        if self.failed:
-            return None
-        years, months, weeks, days = step
-        return Calendar((years, months, weeks, days), time_of_day(*clock), start=start, zone=zone or UTC, dst=dst)
+        self.scope.unknown_keys(table, (*_BOUNDS, "start"), name)
+        numbers = {key: node for key, node in table.entries.items() if key in _BOUNDS}
+        given = read_settings(Table(table.place, numbers, table.keys), _BOUNDS, name, self.scope)
+        start = self._in(table, "start", date, ANCHOR)
+        known = table.entries.keys() <= {*_BOUNDS, "start"}
+        if known and given.keys() & TEN_YEARS.keys() == numbers.keys() & TEN_YEARS.keys():
+            years, months, weeks, days = (given.get(unit, 0) for unit in TEN_YEARS)
+            at = time(*(given.get(unit, 0) for unit in _TIME))
+            timing = Calendar((years, months, weeks, days), at, start=start or ANCHOR, zone=zone or UTC, dst=dst)
+            if len(given) == len(numbers) and start is not None and zone is not None:
+                return timing
+        self.failed = True
+        return None
