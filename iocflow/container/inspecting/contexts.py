@@ -46,7 +46,10 @@ def results(target: Any, signatures: Signatures) -> tuple[tuple[str, ...], bool]
 
 
 def _first(parameters: Any) -> Any:
-    return next((one.annotation for one in parameters.values()), UNKNOWN)
+    first = next(iter(parameters.values()), None)
+    if first is None:
+        return UNKNOWN
+    return next(iter(get_args(first.annotation)), UNKNOWN) if first.several else first.annotation
 
 
 def _bound(annotation: Any) -> Any:
