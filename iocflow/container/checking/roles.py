@@ -12,7 +12,7 @@ from iocflow.activity import Activity
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Demand, Inner, Reference, Wire
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, missing, shown, shown_one
-from iocflow.container.inspecting.calling import refusal
+from iocflow.container.inspecting.calling import refusal, takes
 from iocflow.container.inspecting.contexts import activity_context, handler_context
 from iocflow.container.inspecting.parameters import Signatures
 from iocflow.container.nodes import with_article
@@ -174,10 +174,20 @@ class Roles:
         self._complete.add(bean)
         parameters = list(self._checks.signatures.of(bean.target).parameters.values())
         name = bean.target.__name__
-        if not parameters and not self._checks.signatures.of(bean.target).open:
-            what = f"{bean} cannot be an activity: `{name}` takes no argument"
+        if not takes(bean.target, 1):
+            argument = (
+                "argument by position" if parameters or self._checks.signatures.of(bean.target).open else "argument"
+            )
+            what = f"{bean} cannot be an activity: `{name}` takes no {argument}"
             self._checks.error(bean.place, what, "let it take the context")
-        lacking = [one.name for one in parameters[1:] if one.required and one.name not in bean.keywords]
+            return
+        for one in parameters[1:]:
+            if one.by_position and (one.name in bean.keywords or (one.required and not one.several)):
+                what = f"{bean} cannot be given `{one.name}`, which `{name}` takes by position only"
+                self._checks.error(bean.place, what, "let it be taken by name")
+        lacking = [
+            one.name for one in parameters[1:] if one.required and not one.by_position and one.name not in bean.keywords
+        ]
         if lacking:
             names = ", ".join(f"`{one}`" for one in lacking)
             what = f"{bean} lacks {names}, which `{name}` needs beside the context"

@@ -8,7 +8,7 @@ from typing import Any
 
 from iocflow.container.inspecting.annotations import is_protocol, member_of, members
 
-__all__ = ["protocol_refusal", "refusal"]
+__all__ = ["protocol_refusal", "refusal", "takes"]
 
 _PLAIN = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -43,6 +43,12 @@ def refusal(target: Any, name: str, given: Sequence[str], named: Collection[str]
         beside = f" beside {', '.join(f'`{one}`' for one in given)}" if given else ""
         return f"needs {', '.join(f'`{one}`' for one in needed)}{beside}"
     return ""
+
+
+def takes(function: Any, number: int) -> bool:
+    """Return whether a function takes so many arguments by position; in doubt it does."""
+    code = getattr(function, "__code__", None)
+    return code is None or code.co_argcount >= number or bool(code.co_flags & inspect.CO_VARARGS)
 
 
 def protocol_refusal(cls: type, protocol: type) -> tuple[str, str] | None:
