@@ -31,7 +31,8 @@ CHECKS: dict[str, tuple[str, ...]] = {
         """select 'run ' || r.id || ' is of another key than its group' from run r join grp g on g.id = r.grp
  where r.state <> 2 and coalesce(r.key, '') <> coalesce(g.key, '')""",
         """select 'group ' || g.id || ' has no open run' from grp g where g.owner is null
- and not exists (select 1 from run r where r.grp = g.id and r.state <> 2)""",
+ and not exists (select 1 from run r where r.grp = g.id and r.state = 0)
+ and not exists (select 1 from run r where r.grp = g.id and r.state in (1, 3))""",
     ),
     "a free group says what its runs are": (
         f"""select 'group ' || g.id || ' is open, and has no ready run' from grp g
@@ -40,8 +41,9 @@ CHECKS: dict[str, tuple[str, ...]] = {
  where g.owner is null and g.gate = 1 and {NEXT} is not null""",
         """select 'group ' || g.id || ' is kept by no sleeping run' from grp g where g.gate = 2
  and not exists (select 1 from run r where r.id = g.keeper and r.grp = g.id and r.state = 1)""",
-        f"""select 'group ' || g.id || ' does not wait for as long as its next run' from grp g
- join run r on r.id = {NEXT} where g.owner is null and g.gate = 0 and g.due <> r.due""",
+        f"""select 'group ' || w.id || ' does not wait for as long as its next run' from (
+ select g.id, g.due, (select r.due from run r where r.id = {NEXT}) as due_next from grp g
+ where g.owner is null and g.gate = 0) w where w.due <> w.due_next""",
         """select 'group ' || g.id || ' has gate ' || g.gate from grp g where g.gate not in (0, 1, 2, 3, 4)""",
     ),
     "a suspended run quarantines its group": (

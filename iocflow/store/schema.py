@@ -110,18 +110,18 @@ VIEWS = {
     "v_step_times": """select s.run, s.n, r.submitter, r.number, r.processor, s.thread, s.name, s.kind, s.outcome,
  s.attempts, s.t0 as began, s.t1 as ended, s.t1 - s.t0 as seconds
  from step s join run r on r.id = s.run where s.kind in ('step', 'attempt')""",
-    "v_queue_depth": """select r.processor,
- sum(case when r.state = 0 and g.owner is null or r.grp = 0 then 1 else 0 end) as ready,
+    "v_queue_depth": """select r.processor, sum(case when r.state = 0 and g.owner is null then 1 else 0 end) as ready,
  sum(case when r.state = 0 and g.owner is not null then 1 else 0 end) as held,
- sum(case when r.state = 1 and r.grp <> 0 then 1 else 0 end) as asleep,
- sum(case when r.state = 3 then 1 else 0 end) as suspended,
- min(case when r.state = 0 or r.grp = 0 then r.submitted end) as oldest
- from (select id, owner from grp union all select 0, null) g join run r on r.grp = g.id
- where r.state in (0, 1, 3) group by r.processor""",
+ sum(case when r.state = 1 then 1 else 0 end) as asleep, sum(case when r.state = 3 then 1 else 0 end) as suspended,
+ min(case when r.state = 0 then r.submitted end) as oldest
+ from (select grp, processor, state, submitted from run where state = 0
+  union all select grp, processor, state, submitted from run where state in (1, 3)) r
+ left join grp g on g.id = r.grp group by r.processor""",
     "v_incidents": """select r.id as run, r.submitter, r.number, r.processor, r.key as "group", r.reason, r.error,
  r.deliveries, (select max(e.at) from event e where e.run = r.id and e.kind = 'suspended') as since,
- (select count(*) from run w where w.grp = r.grp and w.state in (0, 1)) as held_up
- from run r where r.state = 3""",
+ (select count(*) from run w where w.grp = r.grp and w.state = 0)
+  + (select count(*) from run w where w.grp = r.grp and w.state in (1, 3)) - 1 as held_up
+ from run r where r.state in (1, 3) and r.state = 3""",
 }
 """The views for people with SQL; `v_run_status` and `v_journal` are what the store itself reads, too."""
 

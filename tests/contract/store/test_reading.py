@@ -6,6 +6,7 @@ import pytest
 
 from iocflow.store.contract import State, Store
 from iocflow.store.errors import StoreError
+from tests.contract.store.stores import Kit
 from tests.contract.store.work import Work, record
 
 
@@ -147,3 +148,31 @@ def test_the_journal_only_grows(store: Store, work: Work) -> None:
     grew()
     store.purge(store.now() + 1)
     grew()
+
+
+def test_people_with_sql_have_views(kit: Kit, store: Store, work: Work) -> None:
+    """The views tell states, times of steps, what waits, and incidents with what they hold up."""
+    runs = [work.submit(str(i), group="g") for i in range(3)]
+    alone, late = work.submit("4"), work.submit("5", not_before=store.now() + 1000)
+    claimed = {run.id: run for run in work.claim(2)}
+    work.step(claimed[runs[0]], 2)
+    work.step(claimed[alone])
+    work.end(claimed[runs[0]], state="suspended", outcome="error", reason="undo failed")
+    states = kit.sql("select number, state, activity, steps from v_run_status order by id")
+    assert [tuple(row) for row in states] == [
+        ("0", "suspended", "step2", 2),
+        ("1", "queued", "", 0),
+        ("2", "queued", "", 0),
+        ("4", "running", "step1", 1),
+        ("5", "queued", "", 0),
+    ]
+    times = kit.sql("select number, name, seconds from v_step_times order by run, n")
+    assert [tuple(row) for row in times] == [("0", "step1", 0.5), ("0", "step2", 0.5), ("4", "step1", 0.5)]
+    depth = kit.sql("select processor, ready, held, asleep, suspended from v_queue_depth")
+    assert [tuple(row) for row in depth] == [("order", 2, 1, 1, 1)]
+    ((run, group, reason, since, held_up),) = kit.sql('select run, "group", reason, since, held_up from v_incidents')
+    assert (run, group, reason, held_up) == (runs[0], "g", "undo failed", 2)
+    assert abs(since - store.now()) < 60
+    journal = kit.sql(f"select number, kind from v_journal where run = {runs[0]} order by number")
+    assert [tuple(row) for row in journal] == [(1, "submitted"), (2, "step"), (3, "step"), (4, "suspended")]
+    assert work.state(late) == "queued"

@@ -35,9 +35,10 @@ INSERT INTO "run" VALUES(4,4,NULL,'order',1799999820.0,3,0,NULL,0,NULL,NULL,X'7B
 CREATE TABLE signal(
  id integer primary key autoincrement, run bigint not null, name text not null, data blob, at double precision not null, fate text);
 CREATE TABLE step(
- run bigint not null, n bigint not null, kind text not null, thread text not null, name text not null,
- t0 double precision not null, t1 double precision not null, outcome text not null, attempts bigint not null,
- error text, result text, plan bigint not null, pos text, ctx blob, retry smallint not null, primary key(run, n));
+ run bigint not null, n bigint not null, kind text not null default 'step', thread text not null default '',
+ name text not null, t0 double precision not null, t1 double precision not null, outcome text not null default 'ok',
+ attempts bigint not null default 1, error text, result text, plan bigint not null, pos text, ctx blob,
+ retry smallint not null default 1, primary key(run, n));
 INSERT INTO "step" VALUES(1,1,'step','','step1',11.0,11.5,'ok',1,NULL,NULL,1,'{"at":1}',X'7B226E223A317D',1);
 INSERT INTO "step" VALUES(2,1,'step','','step1',11.0,11.5,'ok',1,NULL,NULL,1,'{"at":1}',X'7B226E223A317D',1);
 INSERT INTO "step" VALUES(3,1,'step','','step1',11.0,11.5,'ok',1,NULL,NULL,1,'{"at":1}',X'7B226E223A317D',1);
@@ -85,11 +86,14 @@ CREATE VIEW v_queue_depth as select r.processor, sum(case when r.state = 0 and g
  sum(case when r.state = 0 and g.owner is not null then 1 else 0 end) as held,
  sum(case when r.state = 1 then 1 else 0 end) as asleep, sum(case when r.state = 3 then 1 else 0 end) as suspended,
  min(case when r.state = 0 then r.submitted end) as oldest
- from grp g join run r on r.grp = g.id where r.state in (0, 1, 3) group by r.processor;
+ from (select grp, processor, state, submitted from run where state = 0
+  union all select grp, processor, state, submitted from run where state in (1, 3)) r
+ left join grp g on g.id = r.grp group by r.processor;
 CREATE VIEW v_incidents as select r.id as run, r.submitter, r.number, r.processor, r.key as "group", r.reason, r.error,
  r.deliveries, (select max(e.at) from event e where e.run = r.id and e.kind = 'suspended') as since,
- (select count(*) from run w where w.grp = r.grp and w.state in (0, 1)) as held_up
- from run r where r.state = 3;
+ (select count(*) from run w where w.grp = r.grp and w.state = 0)
+  + (select count(*) from run w where w.grp = r.grp and w.state in (1, 3)) - 1 as held_up
+ from run r where r.state in (1, 3) and r.state = 3;
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('worker',1);
 INSERT INTO "sqlite_sequence" VALUES('run',4);
