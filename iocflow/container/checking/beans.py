@@ -14,13 +14,14 @@ from iocflow.container.checking.complaints import note_complaints
 from iocflow.container.checking.description import Bean, Constant, Inner, Items, Reference, Value, Wire
 from iocflow.container.checking.error_rules import Rules
 from iocflow.container.checking.given_values import GivenValues
-from iocflow.container.checking.headers import read_header
+from iocflow.container.checking.headers import MAKERS, read_header
 from iocflow.container.checking.names import Want
 from iocflow.container.checking.roles import Roles
 from iocflow.container.checking.step_options import step_options
 from iocflow.container.checking.templates import Templates
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, fields_of, member_of, shown
 from iocflow.container.inspecting.parameters import Signature, arranged
+from iocflow.container.nodes import is_unresolved
 from iocflow.wiring import BeanInfo, Node, Place, Scalar, Table, check_id, did_you_mean
 from iocflow.wiring.settings import read_duration
 
@@ -46,6 +47,9 @@ class Beans:
     def declare(self, section: Table) -> None:
         """Find out what every bean of the section is, so that others can refer to it."""
         templates = Templates(section, self._checks)
+        for id, place, node in section:
+            if is_unresolved(node):
+                self._checks.beans[id] = BeanInfo(id, object, place)
         for id, place, table in list(definitions(section, "bean", self._checks)):
             merged = templates.merged(id)
             abstract = table.entries.get("abstract")
@@ -53,7 +57,8 @@ class Beans:
                 self._checks.templates[id] = place
                 self._abstract[id] = merged
                 continue
-            if id in templates.circular:  # what it is cannot be known, and that is said already
+            orphan = id in templates.orphans and not any(maker in merged.entries for maker in MAKERS)
+            if orphan or id in templates.circular:  # what it is cannot be known, and that is said already
                 self._checks.beans[id] = BeanInfo(id, object, place)
                 continue
             bean = read_header(id, place, merged, self._checks)
@@ -89,13 +94,13 @@ class Beans:
             return Inner(self.inner(node))
         name = self._checks.text(node, what)
         if name is None or not isinstance(node, Scalar):
-            return None
+            return _unknown(node) if is_unresolved(node) else None
         if "." not in name:
             id = self._checks.lookup(node, what, fit)
             return None if id is None else Reference(id, node.place)
         target = self._checks.resolve(node, want, what)
         if target is None:
-            return None
+            return _unknown(node)
         kind = "class" if isinstance(target, type) else "call"
         return Inner(self.inner(Table(node.place, {kind: node}, {kind: node.place})))
 
@@ -134,7 +139,8 @@ class Beans:
                 self._unknown(bean, place, key, signature)
         if bean.kind == "call" or template:  # what else a function needs depends on who calls it; see `Roles.acts`
             return (), values
-        self._missing(bean, signature, given)
+        if given is not None or "args" not in table.entries:
+            self._missing(bean, signature, given)
         if len(self._checks.findings.mistakes) == before:
             note_complaints(bean, given, values, self._checks)
         positional, keywords = arranged(signature, values, Constant)
@@ -150,6 +156,7 @@ class Beans:
         )
 
     def _missing(self, bean: Bean, signature: Signature, given: Table | None) -> None:
+        """Note what is not given, and needed."""
         entries = {} if given is None else given.entries
         lacking = [one.name for one in signature.parameters.values() if one.required and one.name not in entries]
         surplus = [key for key in entries if key not in signature.parameters]
@@ -238,6 +245,11 @@ def time_limit(table: Table, owner: str, checks: Checks) -> float | None:
         checks.error(node.place, f"`time-limit` of {owner} is not more than 0", "write a duration, as `2s`")
         return None
     return None if limit is None else limit.total_seconds()
+
+
+def _unknown(node: Node) -> Inner:
+    """Return what stands where a bean could not be had, which is noted: if nothing did, others would look wrong."""
+    return Inner(Bean("", node.place, "class", None, object))
 
 
 def _spread(positional: tuple[Value, ...], signature: Signature) -> tuple[Value, ...]:

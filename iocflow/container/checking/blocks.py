@@ -91,7 +91,8 @@ class Blocks:
         self._beans.rules.fit(self._bean_rules(wire), self._context, what)
         if isinstance(wire, Reference):
             return Step(node.place, wire.id, wire)
-        return Step(node.place, kebab_case(getattr(wire.bean.target, "__name__", "activity")), wire)
+        name = getattr(wire.bean.target, "__name__", "") or (_last(node) if isinstance(node, Scalar) else "")
+        return Step(node.place, kebab_case(name or "activity"), wire)
 
     def rules_of(self, step: Step) -> tuple[Rule, ...]:
         """Return the rules that are asked about a step: its own, then its bean's."""
@@ -189,3 +190,8 @@ class Blocks:
             self._beans.rules.go(chain, tuple(choice.steps), what)
         choices.reached(choice, {rule.goto for chain in rules for rule in chain if rule.goto}, what)
         return choice
+
+
+def _last(node: Scalar) -> str:
+    """Return the last part of a dotted name, by which a step goes also when there is nothing of that name."""
+    return str(node.value).rpartition(".")[2]

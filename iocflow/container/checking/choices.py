@@ -64,13 +64,13 @@ class Choices:
         names, closed = self._results(decides)
         self._known(table, names, decides.name)
         uncovered = [name for name in names if name not in table.entries]
-        if ELSE not in table.entries:
+        if ELSE not in table.entries and not self._unknown(decides):
             unknown = any(result not in names for result in table.entries)  # said already, and it covers one perhaps
             if not closed or (uncovered and not unknown):
                 lacking = ", ".join(f"`{name}`" for name in (*uncovered, *(() if closed else (ELSE,))))
                 text = f"`routes` of {what} lead nowhere for {lacking}"
                 self._checks.error(routes.place, text, "write `else: end`, or a route for each")
-            targets[ELSE] = END
+        targets.setdefault(ELSE, END)
         return Choice(steps, {decides.name: targets, **{name: {ELSE: END} for name in steps if name != decides.name}})
 
     def reached(self, choice: Choice, also: Collection[str], what: str) -> None:
@@ -115,6 +115,7 @@ class Choices:
     def _target(self, node: Node, what: str, names: dict[str, str]) -> str:
         name = self._checks.text(node, what)
         if name is None or name == END:
+            self._astray |= name is None
             return END
         if name in names:
             return names[name]
@@ -128,6 +129,11 @@ class Choices:
     def _results(self, step: Step) -> tuple[tuple[str, ...], bool]:
         target = None if isinstance(step.what, Block) else self._roles.target(step.what)
         return ((), False) if target is None else results(target, self._checks.signatures)
+
+    def _unknown(self, step: Step) -> bool:
+        """Return whether what the step runs could not be had, so that nothing can be said of its results."""
+        bean = None if isinstance(step.what, Block) else self._roles.bean(step.what)
+        return bean is not None and bean.target is None
 
     def _known(self, table: Table, names: tuple[str, ...], decides: str) -> None:
         """Note routes for results that the activity cannot have, where its annotation tells."""

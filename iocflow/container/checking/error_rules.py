@@ -29,6 +29,10 @@ RETRY_OPTIONS: dict[str, tuple[str, Any]] = {
 }
 
 
+class _UnknownError(Exception):
+    """Stands for the errors of a rule that could not be had."""
+
+
 class Rules:
     """Reads error rules; `wired` finds the bean that a node names."""
 
@@ -111,8 +115,9 @@ class Rules:
         errors = self._errors(node, what)
         answer, goto = self._answer(answers[0], node.entries[answers[0]], what)
         place = node.entries[answers[0]].place if goto else node.place
-        unknown = "for" in node.entries and not errors  # which is noted, and must not look like a rule for all of them
-        return None if answer is None or unknown else Rule(place, answer, errors, goto)
+        if "for" in node.entries and not errors:  # which is noted; it must not look like a rule for all of them
+            errors = (_UnknownError,)
+        return None if answer is None else Rule(place, answer, errors, goto)
 
     def _errors(self, table: Table, what: str) -> tuple[type[Exception], ...]:
         found = []

@@ -18,11 +18,16 @@ class Templates:
     """Lays each bean over its parent: `args` and `set` are merged, tables in them too; other keys are replaced."""
 
     def __init__(self, beans: Table, checks: Checks) -> None:
-        """Take the section `beans`; `parents` are those that are one, `circular` those that are their own."""
+        """Take the section `beans`.
+
+        In `parents` come those that are one, in `circular` those that are their own, and in `orphans` those whose
+        parent, or a parent of that, cannot be had.
+        """
         self._beans = beans
         self._checks = checks
         self._merged: dict[str, Table] = {}
         self.circular: set[str] = set()
+        self.orphans: set[str] = set()
         self.parents: set[str] = set()
 
     def merged(self, id: str) -> Table:
@@ -35,6 +40,8 @@ class Templates:
         if id not in self._merged:
             parent = self._parent(id, own, (*below, id))
             self._merged[id] = own if parent is None else _overlaid(self._laid(parent, (*below, id)), own)
+            if parent in self.orphans or (parent is None and "parent" in own.entries):
+                self.orphans.add(id)
         return self._merged[id]
 
     def _parent(self, id: str, own: Table, path: tuple[str, ...]) -> str | None:
