@@ -39,7 +39,9 @@ class Chosen:
         return [client.status(*one_run([word])) for word in named]
 
 
-@command("iocflow dead list config/order.yaml", "iocflow dead list --store sqlite:///var/order.db --json", name="list")
+@command(
+    "iocflow dead list config/order.yaml", "iocflow dead list --store sqlite:///var/order/orders.db --json", name="list"
+)
 def list_(session: Session, given: StoreWords, processor: Processor = None, as_json: Json = False) -> ExitCode:
     """List suspended runs, with how many wait behind each.
 
@@ -58,7 +60,7 @@ def list_(session: Session, given: StoreWords, processor: Processor = None, as_j
     return ExitCode.OK
 
 
-@command("iocflow dead show config/order.yaml ACME PO-13")
+@command("iocflow dead show config/order.yaml ACME PO-18")
 def show(session: Session, given: RunWords, as_json: Json = False) -> ExitCode:
     """Tell all of one suspended run, its journal too."""
     with client_of(session, given) as (client, left):
@@ -98,7 +100,7 @@ def replay(
     return _tell(session, chosen, went, "replayed", as_json=as_json)
 
 
-@command("iocflow dead drop config/order.yaml 3 --why 'the customer withdrew'")
+@command("iocflow dead drop config/order.yaml 4 --why 'the customer withdrew'")
 def drop(
     session: Session,
     given: SeveralWords,

@@ -10,7 +10,7 @@ from iocflow.launch import ExitCode
 __all__ = ["doctor"]
 
 
-@command("iocflow doctor config/order.yaml", "iocflow doctor --store sqlite:///var/order.db --json")
+@command("iocflow doctor config/order.yaml", "iocflow doctor --store sqlite:///var/order/orders.db --json")
 def doctor(
     session: Session,
     given: StoreWords,

@@ -12,7 +12,7 @@ __all__ = ["history"]
 
 @command(
     "iocflow history config/order.yaml ACME PO-17",
-    "iocflow history --store sqlite:///var/order.db 1 --json",
+    "iocflow history --store sqlite:///var/order/orders.db 1 --json",
 )
 def history(
     session: Session,

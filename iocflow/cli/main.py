@@ -34,6 +34,8 @@ COMMANDS = {
 }
 """The commands in the order of the help, with the line that stands there: `--help` loads none of their modules."""
 
+MISSING = 'iocflow: {} needs {}, which is not installed; pip install "iocflow[durable]"'
+
 EPILOG = """
 \b
 Start here:
@@ -63,7 +65,7 @@ def load_command(name: str) -> TyperCommand:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("iocflow"):
             raise
-        raise SystemExit(f'iocflow: {name} needs {error.name}; pip install "iocflow[durable]"') from error
+        raise SystemExit(MISSING.format(name, error.name)) from error
     return cast(TyperCommand, getattr(module, name))
 
 

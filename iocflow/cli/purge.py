@@ -19,7 +19,7 @@ _AT_ONCE = 1000
 
 @command(
     "iocflow purge config/order.yaml --older-than 30d",
-    "iocflow purge --store sqlite:///var/order.db --older-than 12h --json",
+    "iocflow purge --store sqlite:///var/order/orders.db --older-than 12h --json",
 )
 def purge(
     session: Session,

@@ -18,7 +18,7 @@ Done = Annotated[
 ]
 
 
-@command("iocflow retry config/order.yaml ACME PO-13 --why 'the card is valid again'")
+@command("iocflow retry config/order.yaml ACME PO-18 --why 'the card is valid again'")
 def retry(
     session: Session,
     given: RunWords,

@@ -47,7 +47,7 @@ class Only:
 @command(
     "iocflow runs config/order.yaml",
     "iocflow runs config/order.yaml --state failed --state suspended --limit 20",
-    "iocflow runs --store sqlite:///var/order.db --submitter ACME --json",
+    "iocflow runs --store sqlite:///var/order/orders.db --submitter ACME --json",
 )
 def runs(
     session: Session,

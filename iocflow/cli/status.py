@@ -16,7 +16,7 @@ __all__ = ["status"]
 
 @command(
     "iocflow status config/order.yaml ACME PO-17",
-    "iocflow status --store sqlite:///var/order.db ACME PO-17 --json",
+    "iocflow status --store sqlite:///var/order/orders.db ACME PO-17 --json",
     "iocflow status config/order.yaml 1 --wait --timeout 60",
 )
 def status(

@@ -94,33 +94,57 @@ def test_version(iocflow: Any) -> None:
     assert iocflow("version").returncode == 2
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_options_are_there_where_they_do_something(iocflow: Any, name: str) -> None:
+MEMBERS = {"dead": ("list", "show", "replay", "drop")}
+SINGLE = [(name, *member) for name in COMMANDS for member in ([(one,) for one in MEMBERS.get(name, ())] or [()])]
+"""Every command, those of a group by their own names."""
+
+
+@pytest.mark.parametrize("name", SINGLE, ids=" ".join)
+def test_options_are_there_where_they_do_something(iocflow: Any, name: tuple[str, ...]) -> None:
     """Every command has the options about its output; those about a FILE are refused by a command that takes none."""
-    text = iocflow(name, "--help").stdout
+    text = iocflow(*name, "--help").stdout
     assert all(option in text for option in ("--log-format", "--log-level", "--traceback", "--no-color"))
     takes_file = "FILE" in text.partition("\n\n")[0]
-    assert takes_file is (name != "schema")
+    assert takes_file is (name != ("schema",))
     for option in ("--profile", "--set"):
         assert (option in text) is takes_file
     if not takes_file:
-        assert iocflow(name, "--profile", "loud").returncode == 2
+        assert iocflow(*name, "--profile", "loud").returncode == 2
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_examples_that_work(iocflow: Any, root: Path, tmp_path: Path, name: str) -> None:
+ON_SUSPENDED = ("cancel", "dead", "retry", "signal")
+ON_DONE = ("doctor", "history", "purge", "runs", "status")
+FOR_EVER = ("serve", "worker")
+
+
+@pytest.mark.parametrize("name", SINGLE, ids=" ".join)
+def test_help_has_examples_that_work(iocflow: Any, root: Path, tmp_path: Path, name: tuple[str, ...]) -> None:
     """Every command's help ends in examples, and each of them does what it says in a copy of the project."""
-    help_text = iocflow(name, "--help").stdout
+    help_text = iocflow(*name, "--help").stdout
     examples = [line.strip() for line in help_text.partition("Examples:")[2].splitlines() if line.strip()]
     assert examples
     for folder in ("config", "samples"):
         shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for example in examples:
+    for i, example in enumerate(examples):
         assert example.startswith("iocflow ")
-        if name != "serve":
-            arguments = shlex.split(example.partition(">")[0])[1:]
-            done = iocflow(*arguments)
-            assert done.returncode == 0, f"{example}\n{done.stdout}{done.stderr}"
+        if name[0] in FOR_EVER and "--until-idle" not in example:
+            continue
+        if i == 0 or name[0] in ON_SUSPENDED:
+            shutil.rmtree(tmp_path / "var", ignore_errors=True)
+            prepare_orders(iocflow, name[0])
+        arguments = shlex.split(example.partition(">")[0])[1:]
+        done = iocflow(*arguments)
+        assert done.returncode == 0, f"{example}\n{done.stdout}{done.stderr}"
+
+
+def prepare_orders(iocflow: Any, name: str) -> None:
+    """Leave the runs that the examples of a command are about: done ones, or such as failed and are suspended."""
+    if name not in ON_SUSPENDED + ON_DONE:
+        return
+    assert iocflow("submit", "config/order.yaml", "order", "--seed", "@samples/order/po_17.json").returncode == 0
+    assert iocflow("submit", "config/order.yaml", "order", "--seeds", "@samples/order/orders.jsonl").returncode == 0
+    failing = ("--set", "takes=-1") if name in ON_SUSPENDED else ()
+    assert iocflow("worker", "config/order.yaml", "--until-idle", *failing).returncode == 0
 
 
 def test_completion_knows_commands_and_processors(iocflow: Any, shop: Path) -> None:
