@@ -9,12 +9,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol, Self, TypedDict, Unpack
 
 from iocflow.durable.codes import data_of
 from iocflow.durable.errors import ConflictError, SubmitError, UnknownRunError
-from iocflow.durable.job import Durable
+from iocflow.durable.intake import Durable
 from iocflow.store.contract import Accepted, Entry, RunStatus, State, Store, Submission
 from iocflow.wiring.duration import seconds_of
 
@@ -33,7 +33,7 @@ class Terms(TypedDict, total=False):
         number: The submitter's own number; generated when neither it nor the wiring gives one.
         group: Runs of one group go one at a time, in order of submission.
         priority: 0 to 9, 9 first; a minute of waiting is worth one level.
-        deadline: The run is timed out then: a time, seconds from now, or `1h`.
+        deadline: The run is timed out then: a time, or from now on: seconds, a `timedelta`, or `1h`.
         not_before: It does not start earlier.
         start_by: It fails as expired when it was not started by then.
     """
@@ -42,13 +42,13 @@ class Terms(TypedDict, total=False):
     number: str | None
     group: str | None
     priority: int
-    deadline: str | float | datetime | None
-    not_before: str | float | datetime | None
-    start_by: str | float | datetime | None
+    deadline: str | float | timedelta | datetime | None
+    not_before: str | float | timedelta | datetime | None
+    start_by: str | float | timedelta | datetime | None
 
 
 class Submittable(Protocol):
-    """What is known of a processor to submit runs of it; a `Job` is one."""
+    """What is known of a processor to submit runs of it; an `Intake` is one."""
 
     durable: Durable
 
@@ -58,6 +58,9 @@ class Submittable(Protocol):
         Raises:
             IocflowError: It does not fit; the message names the field.
         """
+
+    def read_seed(self, body: bytes) -> Any:
+        """Return a stored seed, fitted to its type; None for none."""
 
     def seed_identity(self, body: bytes) -> bytes:
         """Return what of a stored seed tells it from others; a new version of the class does not change it."""
@@ -177,7 +180,9 @@ class Client:
         if priority not in PRIORITIES:
             raise SubmitError(f"priority is 0 to 9, not {priority}")
         durable, body = known.durable, known.write_seed(seed)
-        group = terms.get("group") or _field(seed, durable.group)
+        if isinstance(seed, Mapping):
+            seed = known.read_seed(body)  # with the defaults of its type
+        group = terms.get("group") or _text(seed, durable.group)
         deadline = terms.get("deadline")
         if deadline is None and durable.deadline:
             fixed = seconds_of(durable.deadline) is not None
@@ -187,8 +192,8 @@ class Client:
             processor=processor,
             body=body,
             digest=hashlib.sha256(identity).hexdigest(),
-            submitter=terms.get("submitter") or _field(seed, durable.submitter) or processor,
-            number=terms.get("number") or _field(seed, durable.number) or uuid.uuid4().hex,
+            submitter=terms.get("submitter") or _text(seed, durable.submitter) or processor,
+            number=terms.get("number") or _text(seed, durable.number) or uuid.uuid4().hex,
             group=group,
             priority=priority,
             deadline=self._time("deadline", deadline),
@@ -196,10 +201,12 @@ class Client:
             start_by=self._time("start_by", terms.get("start_by")),
         )
 
-    def _time(self, name: str, given: str | float | datetime | None) -> float | None:
+    def _time(self, name: str, given: str | float | timedelta | datetime | None) -> float | None:
         """Return a time on the store's clock."""
         if given is None:
             return None
+        if isinstance(given, timedelta):
+            given = given.total_seconds()
         if isinstance(given, datetime):
             if given.tzinfo is None:
                 raise SubmitError(f"{name} has no time zone: {given}; write datetime(…, tzinfo=UTC)")
@@ -319,15 +326,25 @@ def _conflict(one: Submission, accepted: Accepted) -> ConflictError:
     )
 
 
-def _field(seed: Any, path: str) -> str | None:
-    """Return the seed's field at `path` as text."""
+def _text(seed: Any, path: str) -> str | None:
+    """Return the seed's field at `path` as text; None without a path, or when the field is None."""
+    value = _field(seed, path)
+    return None if value is None else str(value)
+
+
+def _field(seed: Any, path: str) -> Any:
+    """Return the seed's field at `path`; None without a path, or when what should have it is None."""
+    if not path:
+        return None
     value = seed
-    for name in path.split(".") if path else ():
+    for name in path.split("."):
+        if value is None:
+            break
         try:
             value = value[name] if isinstance(value, Mapping) else getattr(value, name)
         except (KeyError, AttributeError):
             raise SubmitError(f"the seed has no field {path!r}, which `durable` names") from None
-    return None if not path or value is None else str(value)
+    return value
 
 
 def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

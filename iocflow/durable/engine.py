@@ -42,9 +42,10 @@ class DurableEngine:
     ) -> Run[Any]:
         """Submit a run; with `here`, work until it is closed or suspended, and return what became of it.
 
-        Else the run that is returned is SUBMITTED: any worker will do it.
+        Else the run that is returned is SUBMITTED: any worker will do it. Its number is the seed's, where that has one.
         """
-        number = idempotency_key or run_id or uuid.uuid4().hex
+        own = bool(self.jobs[processor.name].durable.number)
+        number = None if own else idempotency_key or run_id or uuid.uuid4().hex
         ticket = self.client.submit(processor.name, seed, number=number)
         if here:
             self.run_until_closed(ticket.id)

@@ -6,36 +6,18 @@ import functools
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from iocflow.activity import Activity, Result
-from iocflow.durable.contexts import ContextCodec
+from iocflow.durable.intake import Durable, Intake
 from iocflow.plan import Plan, plan_hash
 from iocflow.processor import Processor
 from iocflow.store.contract import Store
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Durable:
-    """How a processor's runs are durable.
-
-    Attributes:
-        submitter: The seed's field with the name of who sends it, as in `customer` or `header.customer`.
-        number: The seed's field with the submitter's own number, unique with the submitter.
-        group: The seed's field whose runs go one at a time, in order.
-        deadline: The seed's field with the longest time to the end, or that time itself, as in `1h`.
-        on_failure: `failed` ends a failed run and lets its group go on; `incident` suspends it and holds its group.
-    """
-
-    submitter: str = ""
-    number: str = ""
-    group: str = ""
-    deadline: str = ""
-    on_failure: Literal["failed", "incident"] = "failed"
+__all__ = ["Durable", "Job"]
 
 
-class Job:
+class Job(Intake):
     """A processor with what its durable runs need; the plans that its open runs began with are kept as they are met."""
 
     def __init__(self, processor: Processor[Any], durable: Durable | None = None) -> None:
@@ -44,8 +26,8 @@ class Job:
         Raises:
             ContextTypeError: Its context cannot be stored.
         """
-        self.processor, self.durable = processor, durable or Durable()
-        self.codec = ContextCodec(processor.context_type)
+        super().__init__(processor.context_type, durable)
+        self.processor = processor
         self._plans: dict[int, Plan] = {}
         self._own = 0
         self._lock = threading.Lock()
@@ -65,18 +47,6 @@ class Job:
     def activity(self, at: int) -> Activity[Any]:
         """Return the activity of a step of a plain sequence."""
         return self.processor.steps[at].activity
-
-    def write_seed(self, seed: Any) -> bytes:
-        """Return the seed as it is stored, empty for none.
-
-        Raises:
-            IocflowError: It does not fit the context's `seed_data`.
-        """
-        return b"" if seed is None else self.codec.write_seed(seed)
-
-    def seed_identity(self, body: bytes) -> bytes:
-        """Return what of a stored seed tells it from others."""
-        return self.codec.seed_identity(body) if body else b""
 
     def own_plan(self, store: Store) -> tuple[int, Plan]:
         """Return the id in `store` of the processor's own plan, and the plan."""

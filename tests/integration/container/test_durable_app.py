@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,10 +101,46 @@ def test_do_activities_works_here(app: App) -> None:
 
 def test_launching_submits(app: App) -> None:
     """A launch hands the run over, and does not wait for it; a processor that is not durable runs at once."""
-    run = app.processor("buy").launch(SEED, run_id="R1")
+    run = app.processor("buy").launch(SEED, run_id="R1", idempotency_key="K1")
     assert run.outcome is Outcome.SUBMITTED
-    assert app.status(int(run.id)).state == "queued"
+    queued = app.status(int(run.id))
+    assert (queued.state, queued.number) == ("queued", "PO-1")  # the seed's own number, not the launcher's key
+    assert app.processor("buy").launch(SEED, idempotency_key="K2").id == run.id
     assert app.processor("plain").launch(SEED).outcome is Outcome.COMPLETED
+
+
+def timing(tmp_path: Path, deadline: str) -> App:
+    """Return an application whose runs have their submitter, group and deadline from fields of their seeds."""
+    processor = SequenceProcessor([stored.wait], context=stored.Timing, name="timing")
+    durable = Durable(submitter="shop", group="customer.name", deadline=deadline)
+    return App(processor, store=f"sqlite:///{tmp_path}/app.db", durable={"timing": durable})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("seconds", 3600),
+        ("length", timedelta(hours=1)),
+        ("at", datetime.now(UTC) + timedelta(hours=1)),
+        ("text", "1h"),
+    ],
+)
+def test_a_deadline_from_the_seed(tmp_path: Path, field: str, value: Any) -> None:
+    """A field with a deadline may hold seconds, a duration of both kinds, or a time."""
+    with timing(tmp_path, field) as app:
+        run = app.status(app.submit("timing", stored.Timed(**{field: value})).id)
+        assert run.deadline == pytest.approx(run.submitted + 3600, abs=600)
+
+
+def test_what_a_seed_says(tmp_path: Path) -> None:
+    """Submitter and group are taken from the seed as its type has it, defaults too; None says nothing."""
+    with timing(tmp_path, "text") as app:
+        run = app.status(app.submit("timing", {"customer": {"name": "ACME"}}).id)
+        assert (run.submitter, run.group, run.deadline) == ("main", "ACME", None)
+        assert app.status(app.submit("timing", {}).id).group is None
+        assert app.status(app.submit("timing", {}, deadline=timedelta(minutes=1)).id).deadline
+        with pytest.raises(SubmitError, match="no duration"):
+            app.submit("timing", stored.Timed(text="soon"))
 
 
 def test_operators(app: App) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from iocflow.activity import Activity
@@ -48,6 +49,28 @@ class Untyped(ProcessContext):
     """A context that does not say what its seed is."""
 
     total: int
+
+
+@dataclass
+class Timed:
+    """A seed that says how long it may take, and has defaults."""
+
+    seconds: float | None = None
+    length: timedelta | None = None
+    at: datetime | None = None
+    text: str | None = None
+    shop: str = "main"
+    customer: Customer | None = None
+
+
+class Timing(ProcessContext):
+    """A context with such a seed."""
+
+    seed_data: Timed
+
+
+def wait(context: Timing) -> None:
+    """Does nothing."""
 
 
 def pay(context: Buying) -> None:
