@@ -128,7 +128,7 @@ class Batch:
         endings: Runs that ended.
         rests: Runs that are let go for a time.
         taken: Ids of signals that were consumed.
-        states: The new state of groups, by key.
+        states: The new state of groups that it holds, by key.
         released: Groups of which the worker has nothing in hand any more.
         claim: How many groups to claim.
         alone: The worker has nothing else in hand, and may be given a suspect.

@@ -41,7 +41,8 @@ COMPLETED = """update run set state = 2, closed = 'completed', outcome = 'ok', e
  expiry = null where id in (select value from json_each(?))"""
 
 ENDED = """update run set state = case e.state when 'suspended' then 3 else 2 end,
- closed = case e.state when 'suspended' then null else e.state end, outcome = e.outcome, reason = e.reason,
+ closed = case e.state when 'suspended' then null else e.state end, outcome = e.outcome,
+ reason = coalesce(nullif(e.reason, ''), reason),
  error = e.error, ended = case e.state when 'suspended' then null else ?1 end, wake = null, waits = 0,
  expiry = case e.state when 'suspended' then expiry end
  from (select json_extract(value, '$[0]') as run, json_extract(value, '$[1]') as state,
@@ -68,7 +69,8 @@ STOPPED = """update grp set gate = g.gate, keeper = g.run
 TAKEN = "update signal set fate = 'taken' where id in (select value from json_each(?))"
 
 STATES = """insert into group_state(key, state, touched)
- select json_extract(value, '$[0]'), cast(json_extract(value, '$[1]') as blob), ?1 from json_each(?2) where true
+ select json_extract(value, '$[0]'), cast(json_extract(value, '$[1]') as blob), ?1 from json_each(?2)
+ where exists (select 1 from grp g where g.key = json_extract(value, '$[0]') and g.owner = ?3)
  on conflict(key) do update set state = excluded.state, touched = excluded.touched"""
 
 EXTEND = "update worker set lease = ? where id = ?"
@@ -111,7 +113,7 @@ def commit(tables: SqliteTables, worker: int, batch: Batch, lease: float) -> Rec
         dropped = revoked(tables, worker)
         for run in sorted(runs_of(batch) & dropped):
             journal(tables, run, "fenced_out", worker=worker)
-        batch = without(batch, dropped)
+        batch = without(tables, batch, dropped)
         tables.sql("delete from revoked where worker = ?", (worker,))
     write(tables, worker, batch, found.signals)
     return _more(tables, worker, batch, found, dropped)
@@ -151,13 +153,16 @@ def runs_of(batch: Batch) -> set[int]:
     return {one.run for part in (batch.records, batch.endings, batch.rests) for one in part}
 
 
-def without(batch: Batch, dropped: frozenset[int]) -> Batch:
-    """Return the batch without what is about these runs."""
+def without(tables: SqliteTables, batch: Batch, dropped: frozenset[int]) -> Batch:
+    """Return the batch without what is about these runs; signals that they took are there still."""
+    sql = "select id from signal where id in [taken] and run in [dropped]"
+    kept = {id for (id,) in tables.rows(sql, taken=batch.taken, dropped=sorted(dropped))}
     return replace(
         batch,
         records=[one for one in batch.records if one.run not in dropped],
         endings=[one for one in batch.endings if one.run not in dropped],
         rests=[one for one in batch.rests if one.run not in dropped],
+        taken=[id for id in batch.taken if id not in kept],
     )
 
 
@@ -176,7 +181,7 @@ def write(tables: SqliteTables, worker: int, batch: Batch, signals: int) -> None
         _rest(tables, batch.rests)
     if batch.states:
         rows = json.dumps([(key, state.decode()) for key, state in batch.states.items()])
-        tables.sql(STATES, (tables.now, rows))
+        tables.sql(STATES, (tables.now, rows, worker))
     stopped = {one.group: (one.group, one.run, QUARANTINED) for one in batch.endings if one.state == "suspended"}
     stopped |= {one.group: (one.group, one.run, KEPT) for one in batch.rests if one.keep}
     if stopped:

@@ -130,6 +130,19 @@ def test_the_worker_may_claim_again_what_was_taken(store: Store, work: Work) -> 
     assert [entry.name for entry in store.history(run) if entry.kind == "step"] == ["step1", "undo"]
 
 
+def test_nothing_of_a_run_that_was_taken_away_is_kept(kit: Kit, store: Store, work: Work) -> None:
+    """What was taken away leaves no group state, and its signals are there still, in the commit that hears of it."""
+    run = work.submit(group="g")
+    store.signal(run, "s", b"1")
+    (claimed,) = work.claim()
+    work.step(claimed)
+    store.cancel(run, **OPERATOR)
+    taken = [signal.id for signal in claimed.signals]
+    work.commit(records=[record(run, 2)], states={"g": b"1"}, taken=taken, released=[claimed.group])
+    (again,) = work.claim()
+    assert (again.n, again.state, [signal.id for signal in again.signals]) == (1, None, taken)
+
+
 def test_a_suspended_run_goes_on_from_the_step_that_failed(store: Store, work: Work) -> None:
     """A retry repeats the last place that allows it, with its context, asks for the step again, and opens the group."""
     run, behind = work.submit(group="g"), work.submit(group="g")
@@ -302,19 +315,21 @@ def test_a_suspended_run_can_be_given_up(store: Store, work: Work) -> None:
 
 def test_purging_keeps_the_trail(kit: Kit, store: Store, work: Work) -> None:
     """Bodies, contexts and signals of runs that ended long ago go, their journal stays; the others keep all."""
-    old, failed, open_ = work.submit(), work.submit(), work.submit(group="g")
+    old, failed, open_ = work.submit(group="gone"), work.submit(), work.submit(group="g")
     claimed = {one.id: one for one in work.claim(2)}
     for one in claimed.values():
         work.step(one)
     store.signal(old, "s", b'"secret"')
-    work.commit(states={"g": b"1", "gone": b"2"})
+    work.commit(states={"gone": b"2"})
     work.end(claimed[old])
     work.end(claimed[failed], state="failed", outcome="error")
     kit.advance(100)
     recent = work.submit()
     later = {one.id: one for one in work.claim(2)}
     work.step(later[recent])
+    work.commit(states={"g": b"1"})
     work.end(later[recent])
+    kit.sql("update group_state set touched = 1.0")
     assert store.purge(store.now() - 50, limit=1) == 1
     assert store.purge(store.now() - 50) == 1
     assert store.purge(store.now() - 50) == 0
