@@ -123,10 +123,14 @@ def test_plain_files_load_nothing_of_durable_runs(write: Write, tmp_path: Path) 
 
 def test_looking_imports_no_code_of_the_application(write: Write, tmp_path: Path) -> None:
     """The store of a file, and a client of its URL, load no module that the file names."""
-    write(BODY)
+    outside = client(write(BODY))
+    outside.submit("buy", SEED)
+    outside.close()
     code = (
         "from iocflow.container.clients import client, store_url\n"
-        "client(store_url('app.yaml')).close()\n"
+        "looking = client(store_url('app.yaml'))\n"
+        "assert looking.status('ACME', 'PO-1').state == 'queued'\n"
+        "looking.close()\n"
         "print([name for name in sys.modules if name.startswith('tests')])"
     )
     assert run(code, tmp_path) == "[]"
