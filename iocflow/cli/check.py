@@ -59,6 +59,7 @@ def _summary(app: App) -> Mapping[str, Any]:
             "kind": processor.plan["p"][processor.plan["main"]]["kind"],
             "context": processor.context_type.__name__,
             "steps": [step.name for step in processor.steps],
+            "durable": id in app.durable_ids,
         }
         for id, processor in app.processors.items()
     }
@@ -86,6 +87,7 @@ def _wired(file: str, summary: Mapping[str, Any]) -> Iterator[str]:
     counts = [(summary["beans"], "bean"), (len(processors), "processor"), (len(launchers), "launcher")]
     said = ", ".join(f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in counts if number)
     yield f"{file}: ok, {said or 'nothing is wired'}"
-    rows = [(id, each["kind"], ", ".join(each["steps"])) for id, each in processors.items()]
+    kinds = {id: f"{'durable ' if each['durable'] else ''}{each['kind']}" for id, each in processors.items()}
+    rows = [(id, kinds[id], ", ".join(each["steps"])) for id, each in processors.items()]
     rows += [(name, "launcher", ", ".join(map(": ".join, keys.items()))) for name, keys in launchers.items()]
     yield from table(rows)

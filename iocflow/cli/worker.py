@@ -6,12 +6,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from iocflow.cli.command import Session, command
+from iocflow.cli.command import FailureError, Session, command
 from iocflow.cli.files import File, open_app
 from iocflow.cli.logs import LogLevel
 from iocflow.container import App
 from iocflow.durable.companion import WorkerCompanion
 from iocflow.durable.idling import run_until_idle
+from iocflow.durable.worker import Worker
 from iocflow.launch import ExitCode
 from iocflow.launch.daemon import Daemon
 
@@ -38,17 +39,20 @@ def worker(
     when everything was finished, 5 when it left activities behind.
     """
     with open_app(session, file) as app:
-        return _work_off(session, app, threads) if until_idle else _work(app, threads)
+        made = app.worker(threads)
+        if not made.jobs:
+            raise FailureError(f"no processor of {file} is durable, so that there is nothing to work on")
+        return _work_off(session, app, made) if until_idle else _work(app, made)
 
 
-def _work(app: App, threads: int | None) -> NoReturn:
+def _work(app: App, made: Worker) -> NoReturn:
     """Work until told to stop, and end the process."""
-    Daemon(app, companions=[WorkerCompanion(app.worker(threads))], launching=False).run_and_exit()
+    Daemon(app, companions=[WorkerCompanion(made)], launching=False).run_and_exit()
 
 
-def _work_off(session: Session, app: App, threads: int | None) -> ExitCode:
+def _work_off(session: Session, app: App, made: Worker) -> ExitCode:
     """Work until no run is ready."""
-    run_until_idle(app.worker(threads))
+    run_until_idle(made)
     counts = app.client.store.counts()
     left = ", ".join(f"{number} {state}" for state, number in counts.items() if number and state in _OPEN)
     session.terminal.write(f"no run is ready{f'; {left}' if left else ''}")
