@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iocflow.store.schema import IN_PROGRESS, NEXT, QUARANTINED, SUSPENDED, WOKE
+from iocflow.store.schema import EMPTY, IN_PROGRESS, NEXT, OPEN, QUARANTINED, SUSPENDED, WOKE
 from iocflow.store.tables import Held, Tables
 
 DEADLINE = "the deadline has passed"
@@ -16,18 +16,23 @@ EMPTIED = """delete from grp where id in [groups] and (owner is null or owner = 
 KEEP_SUSPECT, CLEAR_SUSPECT, SET_SUSPECT = 0, 1, 2
 """What a settlement does to a group's suspicion; clearing it spares a group whose run was left in the middle."""
 
-SETTLED = f"""update grp set owner = null, keeper = f.keeper, gate = f.gate,
+_SETTLED = f"""update grp set owner = null, keeper = f.keeper, gate = f.gate,
  due = coalesce((select r.due from run r where r.id = f.head), grp.due),
  suspect = case when f.gate = 3 then 0 when :suspect = 2 then 1
   when :suspect = 1 and (f.gate <> 0 or f.keeper is null) then 0 else grp.suspect end
- from (select h.id, h.head, case when h.stays <> 0 then h.stays when h.head is null then 1 else 0 end as gate,
+ from (select h.id, h.head, case when h.stays <> 0 then h.stays when h.head is null then %d else 0 end as gate,
   case when h.stays <> 0 then h.keeper else h.progress end as keeper
   from (select g.id, g.keeper, {NEXT} as head, {IN_PROGRESS} as progress,
    case when g.gate = 2 and exists (select 1 from run k where k.id = g.keeper and k.state = 1) then 2
     when g.gate = 3 and exists (select 1 from run k where k.id = g.keeper and k.state = 3) then 3 else 0 end as stays
    from grp g where g.id in [groups] and (g.owner is null or g.owner = :worker)) h) f
  where grp.id = f.id"""
+
+SETTLED = _SETTLED % EMPTY
 """Makes the rows of `groups` say what their runs are, and lets go of those that `worker` holds."""
+
+UNSETTLED = _SETTLED % OPEN
+"""The same while a submission to them may be under way: none is taken for empty."""
 
 JOURNAL = """insert into event(run, n, at, kind, name, outcome, error, who, why, worker) values
  (:run, coalesce((select max(s.n) from step s where s.run = :run), 0), :now, :kind, :name, :outcome, :error, :who, :why,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from iocflow.store import operations, reading, upkeep
@@ -34,6 +35,9 @@ from iocflow.store.postgres_submit import NOTIFY, Submitter
 from iocflow.store.postgres_tables import PostgresTables
 
 T = TypeVar("T")
+
+_SILENT = "delete from idle where pid not in (select a.pid from pg_stat_activity a)"
+"""Who was killed while it waited for work is not waiting any more."""
 
 PATIENCE = 5.0
 """Seconds for which a server that does not answer is tried again, before a call gives up."""
@@ -208,7 +212,12 @@ class PostgresStore:
 
     def sweep(self, *, deliveries: int) -> Swept:
         """Take over from the dead, wake the sleeping, time out the late."""
-        return self._write(lambda tables: upkeep.sweep(tables, deliveries))
+        timeouts = self._upkeep()
+        blamed: list[list[bool]] = []
+        while (found := self._write(lambda tables: self._take_over(tables, deliveries))) is not None:
+            blamed.append(found)
+        self._write(lambda tables: tables.write(_SILENT))
+        return Swept(len(blamed), sum(map(len, blamed)), sum(map(sum, blamed)), timeouts)
 
     def listen(self, timeout: float) -> None:
         """Return when there may be something to claim."""
@@ -303,12 +312,18 @@ class PostgresStore:
             connection.execute("set transaction isolation level repeatable read read only")
             yield PostgresTables(connection, self._schema, self._offset())
 
-    def _upkeep(self) -> None:
-        """Do what has to be done before anything is claimed."""
+    def _upkeep(self) -> int:
+        """Do what has to be done before anything is claimed; return how many runs were timed out.
 
-        def work(tables: PostgresTables) -> None:
-            attach(tables)
-            upkeep.wake(tables)
-            upkeep.expire(tables)
+        Each is a transaction of its own, so that none has to lock a worker when it has locked a group.
+        """
+        self._write(attach)
+        self._write(upkeep.wake)
+        late = self._write(upkeep.late)
+        return sum([self._write(partial(upkeep.time_out, run=run)) for run in late])
 
-        self._write(work)
+    @staticmethod
+    def _take_over(tables: PostgresTables, deliveries: int) -> list[bool] | None:
+        """Take over from one dead worker; None when there is none."""
+        dead = tables.dead()
+        return upkeep.take_over(tables, dead[0], deliveries) if dead else None

@@ -99,20 +99,37 @@ def _rest(texts: Texts, rests: list[Rest], add: Add) -> None:
 
 
 def _free(texts: Texts, batch: Batch, alone: set[int], add: Add) -> None:
-    """Let go of groups: those that have a key are locked first, so that no submission to them is overlooked."""
+    """Let go of groups, under a lock, so that no submission to them is overlooked."""
     stopped = {one.group: (one.run, QUARANTINED) for one in batch.endings if one.state == "suspended"}
     stopped |= {one.group: (one.run, KEPT) for one in batch.rests if one.keep}
     gone = alone.intersection(one.group for one in batch.endings if one.state != "suspended")
-    groups = sorted({*batch.released, *stopped} - gone)
-    if not groups:
-        return
     if stopped:
         keepers, gates = zip(*stopped.values(), strict=True)
         add(texts.stopped, groups=[*stopped], keepers=keepers, gates=gates)
-    if not alone.issuperset(groups):
-        add(texts.lock_groups, groups=groups)
-        add(texts.emptied, groups=groups)
-    add(texts.settled, groups=groups, suspect=CLEAR_SUSPECT)
+    if groups := sorted({*batch.released, *stopped} - gone):
+        _let_go(texts, groups, alone, add)
+
+
+def _let_go(texts: Texts, groups: list[int], alone: set[int], add: Add) -> None:
+    shared = not alone.issuperset(groups)
+    if shared:
+        add(texts.order_groups, groups=groups)
+    add(texts.lock_sole_groups if shared else texts.lock_groups, groups=groups)
+    add(texts.emptied)
+    add(texts.settled, suspect=CLEAR_SUSPECT)
+    if shared:
+        add(texts.let_go, groups=groups, suspect=CLEAR_SUSPECT)
+
+
+def strays(texts: Texts, groups: list[int], base: dict[str, Any]) -> list[Call]:
+    """Return the calls that let go of groups in which a claim has found nothing."""
+    calls = [call(texts.fence, base)]
+
+    def add(statement: Statement, **values: Any) -> None:
+        calls.append(call(statement, base | values))
+
+    _let_go(texts, groups, set(), add)
+    return calls
 
 
 def _row(record: Record) -> dict[str, Any]:

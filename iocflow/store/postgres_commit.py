@@ -16,7 +16,7 @@ from psycopg import errors
 
 from iocflow.store.contract import Batch, Receipt
 from iocflow.store.errors import FencedError, StoreError
-from iocflow.store.postgres_calls import Way, runs_of, written
+from iocflow.store.postgres_calls import Way, runs_of, strays, written
 from iocflow.store.postgres_claim import LATE, claimed
 from iocflow.store.postgres_commit_texts import Texts
 from iocflow.store.postgres_connections import Connection, Connections
@@ -53,7 +53,7 @@ class Committer:
     """Commits batches to the tables of one schema."""
 
     def __init__(
-        self, connections: Connections, pipelines: Pipelines, schema: str, channel: str, upkeep: Callable[[], None]
+        self, connections: Connections, pipelines: Pipelines, schema: str, channel: str, upkeep: Callable[[], object]
     ) -> None:
         """Prepare the statements.
 
@@ -168,9 +168,8 @@ class Committer:
         taken, more, wake, *_ = answers[0][0]
         runs = [claimed(row) for row in answers[1]] if batch.claim else []
         hand.alone.update(run.group for run in runs if run.key is None)
-        if strays := {*taken} - {run.group for run in runs}:
-            # Their runs were taken from under the claim.
-            calls = self._written(Way.CAREFUL, Batch(released=[*strays]), base)
+        if empty := sorted({*taken} - {run.group for run in runs}):
+            calls = strays(self._texts, empty, base)
             self._fenced(base["worker"], lambda one: self._pipelines.run(one, calls))
         return Receipt(now, frozenset(run for run, *_ in dropped), runs, more, wake)
 

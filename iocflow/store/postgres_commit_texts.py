@@ -6,7 +6,7 @@ and keeps out who takes runs from it.
 
 from __future__ import annotations
 
-from iocflow.store.groups import EMPTIED, SETTLED
+from iocflow.store.groups import EMPTIED, SETTLED, UNSETTLED
 from iocflow.store.postgres_claim import CLAIM, LOAD, LOOK
 from iocflow.store.postgres_pipeline import Statement
 from iocflow.store.postgres_sql import NOW, named
@@ -107,7 +107,8 @@ TAKEN = f"""update signal set fate = 'taken' where id = any(:taken) and fate is 
 
 ENDED = f"""with c as materialized (select {NOW} as now),
  e as (update run set state = case t.closed when 'suspended' then 3 else 2 end,
-  closed = nullif(t.closed, 'suspended'), outcome = t.outcome, reason = t.reason, error = t.error,
+  closed = nullif(t.closed, 'suspended'), outcome = t.outcome,
+  reason = coalesce(nullif(t.reason, ''), run.reason), error = t.error,
   ended = case when t.closed <> 'suspended' then c.now end, wake = null, waits = 0,
   expiry = case when t.closed = 'suspended' then run.expiry end
   from unnest(:runs, :in_groups, :closed, :outcomes, :reasons, :errors) t(run, grp, closed, outcome, reason, error), c
@@ -135,10 +136,28 @@ STATES = f"""insert into group_state(key, state, touched)
  where exists (select 1 from grp g where g.key = u.key and g.owner = :worker) order by u.key
  on conflict (key) do update set state = excluded.state, touched = excluded.touched"""
 
-STOPPED = """update grp set gate = f.gate, keeper = f.keeper from unnest(:groups, :keepers, :gates) f(id, keeper, gate)
- where grp.id = f.id and grp.owner = :worker"""
+STOPPED = """update grp set keeper = f.keeper, gate = f.gate
+ from unnest(:groups, :keepers, :gates) f(id, keeper, gate) where grp.id = f.id and grp.owner = :worker"""
 
-LOCK_GROUPS = "select id from grp where id = any(:groups) order by id for update"
+ORDER_GROUPS = "select id from grp where id = any(:groups) and owner = :worker order by id for no key update"
+"""Waits for others that have locked groups, in the order in which all do; not for submissions."""
+
+_LOCK_GROUPS = """select set_config('iocflow.sole', array(select g.id from grp g where g.id = any(:groups)
+  and g.owner = :worker order by g.id for update{skip})::text, true)"""
+
+LOCK_GROUPS = _LOCK_GROUPS.format(skip="")
+"""Locks groups, and notes them for the rest of the transaction."""
+
+LOCK_SOLE_GROUPS = _LOCK_GROUPS.format(skip=" skip locked")
+"""The same with those that nobody submits to just now."""
+
+_SOLE = "= any(current_setting('iocflow.sole')::bigint[])"
+
+EMPTIED_SOLE = EMPTIED.replace("in [groups]", _SOLE)
+SETTLED_SOLE = SETTLED.replace("in [groups]", _SOLE)
+
+LET_GO = UNSETTLED + " and grp.owner = :worker"
+"""Lets go of the others. Who claims one that is empty after all lets go of it again."""
 
 
 class Texts:
@@ -170,9 +189,12 @@ class Texts:
         self.rested = self._statement("rested", RESTED)
         self.states = self._statement("states", STATES)
         self.stopped = self._statement("stopped", STOPPED)
+        self.order_groups = self._statement("order_groups", ORDER_GROUPS)
         self.lock_groups = self._statement("lock_groups", LOCK_GROUPS)
-        self.emptied = self._statement("emptied", EMPTIED)
-        self.settled = self._statement("settled", SETTLED)
+        self.lock_sole_groups = self._statement("lock_sole_groups", LOCK_SOLE_GROUPS)
+        self.emptied = self._statement("emptied", EMPTIED_SOLE)
+        self.settled = self._statement("settled", SETTLED_SOLE)
+        self.let_go = self._statement("let_go", LET_GO)
         self.claim = self._statement("claim", CLAIM)
         self.look = self._statement("look", LOOK)
         self.load = self._statement("load", LOAD)

@@ -10,7 +10,7 @@ from psycopg import errors
 
 from iocflow.store.errors import StoreError, StoreFullError, StoreLostError
 
-AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
+AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
 """A transaction was rolled back only because another one was in its way."""
 
 _FULL = ("25006", "53100", "53200", "53400")

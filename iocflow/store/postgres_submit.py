@@ -37,8 +37,9 @@ _TYPES = {
 
 _ATTEMPTS = 20
 
-_GIVEN = f"""clock as materialized (select {NOW} as now),
- u as materialized (select nextval('{{schema}}.run_id_seq') as id, t.*, clock.now, t.not_before > clock.now as asleep,
+_GIVEN = f"""clock as materialized (select {{clock}}),
+ u as materialized (select nextval('{{{{schema}}}}.run_id_seq') as id, t.*, clock.now,
+  coalesce(t.not_before > clock.now, false) as asleep,
   greatest(clock.now, t.not_before) - t.priority * {AGEING} as due
   from unnest(:keys::text[], :processors::text[], :bodies::bytea[], :digests::text[], :submitters::text[],
    :numbers::text[], :priorities::bigint[], :not_befores::double precision[], :deadlines::double precision[],
@@ -47,46 +48,62 @@ _GIVEN = f"""clock as materialized (select {NOW} as now),
 
 _NEW = """n as (insert into run(id, grp, key, processor, due, priority, state, wake, body, digest, submitter, number,
   submitted, not_before, deadline, start_by, expiry, rested, woke)
-  select u.id, {group}, u.key, u.processor, u.due, u.priority, case when u.asleep or {loose} then 1 else 0 end,
-   case when u.asleep and not {loose} then u.not_before end, u.body, u.digest, u.submitter, u.number, u.now,
-   u.not_before, u.deadline, u.start_by, least(u.deadline, u.start_by), case when u.asleep then 0 end, {turn}
-  from u {groups} order by u.submitter, u.number
+  select u.id, {group}, u.key, u.processor, u.due, u.priority, case when u.asleep or {shut} then 1 else 0 end,
+   {wake}, u.body, u.digest, u.submitter, u.number, u.now, u.not_before, u.deadline, u.start_by,
+   least(u.deadline, u.start_by), case when u.asleep then 0 end, {turn}
+  from u {groups} and not exists (select 1 from run o where o.submitter = u.submitter and o.number = u.number)
+  order by u.submitter, u.number
   on conflict (submitter, number) do nothing returning id, key, state, due, submitter, number),
  alone as (insert into grp(id, due, gate) select id, due, state from n where key is null)"""
-"""A group without a key has the number of its run; its gate is open (0) or empty (1), as the run is ready or asleep."""
+"""A group without a key has the number of its run; its gate is open (0) or empty (1), as the run is ready or asleep.
+What is there already is not inserted: that would wait for a worker which is just ending it, and may wait for us."""
 
 _FOUND = """from u left join n on n.submitter = u.submitter and n.number = u.number
  left join run o on o.submitter = u.submitter and o.number = u.number"""
 
-_MAKE_GROUPS = f"""with {_GIVEN} insert into grp(id, key, due, gate)
- select nextval('{{schema}}.run_id_seq'), f.key, f.due, 1 from (
-  select u.key, min(u.due) as due from u where u.key is not null and not exists (
-   select 1 from run r where r.submitter = u.submitter and r.number = u.number)
+_AT_ONCE = _GIVEN.format(
+    clock=NOW.replace("clock_timestamp", "transaction_timestamp") + " as now, set_config('lock_timeout', '500ms', true)"
+)
+"""One time for all statements of a transaction, which is short: who waits for somebody's identity holds locks on groups
+meanwhile, so it gives up soon, and tries again."""
+
+_MAKE_GROUPS = f"""with {_AT_ONCE} insert into grp(id, key, due, gate)
+ select nextval('{{schema}}.run_id_seq'), f.key, f.due, f.gate from (
+  select u.key, min(u.due) as due, min(u.asleep::int) as gate from u where u.key is not null
+   and not exists (select 1 from run r where r.submitter = u.submitter and r.number = u.number)
+   and not exists (select 1 from grp g where g.key = u.key)
   group by u.key order by u.key) f
  on conflict (key) where key is not null do nothing"""
 
-_IN_GROUPS = "left join g on g.key = u.key where u.key is null or g.id is not null"
+_OWN = _NEW.format(
+    group="coalesce(g.id, u.id)",
+    shut="coalesce(g.shut, false)",
+    wake="case when u.asleep then u.not_before when g.shut then u.now end",
+    turn="g.turn",
+    groups="left join g on g.key = u.key where (u.key is null or g.id is not null)",
+)
+"""A run that comes to a group which only sleeps is asleep, too, until now: who wakes it opens the gate."""
 
-_SUBMIT = f"""with {_GIVEN},
- g as materialized (select id, key, case when owner is not null then turn end as turn from grp
-  where key in (select key from u) order by id for key share),
- {_NEW.format(group="coalesce(g.id, u.id)", loose="false", turn="g.turn", groups=_IN_GROUPS)}
+_SUBMIT = f"""with {_AT_ONCE},
+ g as materialized (select id, key, owner is null and gate = 1 as shut,
+   case when owner is not null then turn end as turn from grp where key in (select key from u)
+  order by id for key share),
+ {_OWN}
  select u.place, n.id, o.id, o.digest,
   1 / (count(coalesce(n.id, o.id)) over () = count(*) over ())::int {_FOUND}"""
 """The division fails when one was neither made nor found: its group went away meanwhile, or somebody else made it."""
 
-_SUBMIT_LOOSE = f"""with {_GIVEN},
- {_NEW.format(group="case when u.key is null then u.id else 0 end", loose="u.key is not null", turn="null", groups="")}
- select u.place, n.id, o.id, o.digest, pg_notify(:channel, '') {_FOUND}"""
+_LOOSE = _NEW.format(
+    group="case when u.key is null then u.id else 0 end",
+    shut="u.key is not null",
+    wake="case when u.asleep and u.key is null then u.not_before end",
+    turn="null",
+    groups="where true",
+)
 
-_OPEN_GROUPS = """update grp set gate = 0, due = f.due from (
-  select r.grp, min(r.due) as due from run r
-   join unnest(:submitters::text[], :numbers::text[]) t(submitter, number)
-    on r.submitter = t.submitter and r.number = t.number
-   where r.state = 0 and r.key is not null group by r.grp) f
- where grp.id = f.grp and grp.id = any(array(
-  select g.id from grp g where g.key = any(:keys) and g.gate = 1 and g.owner is null
-  order by g.id for no key update))"""
+_SUBMIT_LOOSE = f"""with {_GIVEN.format(clock=f"{NOW} as now")},
+ {_LOOSE}
+ select u.place, n.id, o.id, o.digest, pg_notify(:channel, '') {_FOUND}"""
 
 NOTIFY = "select pg_notify(:channel, '') where exists (select 1 from idle)"
 """A notification makes commits wait for each other; it is sent only when somebody waits for one."""
@@ -106,7 +123,6 @@ class Submitter:
 
         self._make_groups = statement("make_groups", _MAKE_GROUPS)
         self._submit = statement("submit", _SUBMIT)
-        self._open_groups = statement("open_groups", _OPEN_GROUPS)
         self._notify = statement("notify", NOTIFY)
 
     def submit(self, connection: Connection, runs: Sequence[Submission], shift: float) -> list[Accepted]:
@@ -114,7 +130,7 @@ class Submitter:
         distinct = _distinct(runs)
         values = _values(distinct, shift, self._channel)
         keyed = any(run.group is not None for run in distinct)
-        statements = [self._make_groups, self._submit, self._open_groups] if keyed else [self._submit]
+        statements = [self._make_groups, self._submit] if keyed else [self._submit]
         calls = [call(statement, values) for statement in (*statements, self._notify)]
         return _accepted(runs, distinct, self._made(connection, calls)[1 if keyed else 0])
 

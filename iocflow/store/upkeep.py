@@ -30,14 +30,22 @@ def wake(tables: Tables) -> int:
 
 def expire(tables: Tables) -> int:
     """Time out runs that are past their deadline or `start_by`; return how many."""
-    late = tables.rows(
-        "select id from run where expiry <= :now order by expiry limit :limit", now=tables.now, limit=AT_ONCE
-    )
-    return sum(_expire(tables, held) for (run,) in late if (held := tables.hold(run, revoke=True)) is not None)
+    return sum(time_out(tables, run) for run in late(tables))
+
+
+def late(tables: Tables) -> list[int]:
+    """Return the runs whose time limits have to be looked at."""
+    sql = "select id from run where expiry <= :now order by expiry limit :limit"
+    return [run for (run,) in tables.rows(sql, now=tables.now, limit=AT_ONCE)]
+
+
+def time_out(tables: Tables, run: int) -> bool:
+    """Time out one run, if it still has to be."""
+    held = tables.hold(run, revoke=True)
+    return held is not None and _expire(tables, held)
 
 
 def _expire(tables: Tables, held: Held) -> bool:
-    """Time out one run, if it still has to be."""
     if held.state == CLOSED or held.ask in ("cancel", "timeout"):
         return False
     if held.deadline is not None and held.deadline <= tables.now:
