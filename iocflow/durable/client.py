@@ -293,7 +293,10 @@ class Client:
         return self.store.cancel(self.status(*which).id, who=who, why=why)
 
     def retry(self, *which: str | int, who: str = "", why: str = "", done: bool = False) -> bool:
-        """Let a failed or suspended run go on from the step that failed; `done` takes a step in doubt as done."""
+        """Let a failed or suspended run go on from the step that failed; False when it is neither.
+
+        `done` takes a step in doubt as done; False when none is.
+        """
         return self.store.retry(self.status(*which).id, who=who, why=why, done=done)
 
     def drop(self, *which: str | int, who: str = "", why: str = "") -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, MutableMapping
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, Self
 
 from iocflow.context import RunGroup, StepInfo
 from iocflow.durable.errors import NotTransactionalError, SignalOrderError, SignalTimeoutError
@@ -54,6 +54,11 @@ class Memo(dict[str, Any]):
         super().__delitem__(name)
         self._save()
 
+    def __ior__(self, other: Any) -> Self:  # type: ignore[override,misc]
+        """Set several, and save."""
+        self.update(other)
+        return self
+
     # The mixins go through the two methods above; a dict's own would go around them.
     update, setdefault = MutableMapping.update, MutableMapping.setdefault
     pop, popitem, clear = MutableMapping.pop, MutableMapping.popitem, MutableMapping.clear
@@ -88,6 +93,7 @@ class DurableStepInfo(StepInfo):
         self.lender = lender
         self._connection: Any = None
         self._waits = 0
+        self._before: dict[str, Any] = {}
         self.got: list[tuple[str, Any, bool]] = []
         self.memo = Memo({}, lender.save_memo)
 
@@ -108,6 +114,12 @@ class DurableStepInfo(StepInfo):
     def begin(self, connection: Any = None) -> None:
         """Begin an attempt; `connection` is the store's in a transactional step."""
         self._connection, self._waits = connection, 0
+        self._before = dict(self.memo)
+
+    def undo(self) -> None:
+        """Take the memo and the group's state as they were before this attempt, which was rolled back."""
+        self.memo = Memo(self._before, self.lender.save_memo)
+        self.group.undo()
 
     @property
     def cancelled(self) -> bool:

@@ -146,7 +146,7 @@ class Strand(Performer):
             self._own_info.forget_timeout()
         if transaction is not None and ("error" in reply or "wait" in reply):
             transaction.undo()
-            self.held.group.undo()
+            self._own_info.undo()
             self._go_on_with(self.held.context(self._saved or self._initial()))
         return reply
 

@@ -27,7 +27,7 @@ from iocflow.durable.strand import Strand
 from iocflow.durable.upkeep import Upkeep
 from iocflow.durable.window import Window
 from iocflow.store.contract import Batch, Claimed, Receipt, Store
-from iocflow.store.errors import FencedError, StoreError, StoreFullError
+from iocflow.store.errors import FencedError, StoreError, StoreFullError, TransactionError
 
 _LOGGER = logging.getLogger("iocflow.durable")
 _BACKOFF = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -167,6 +167,8 @@ class Worker:
         except FencedError:
             with self._lead:
                 self._restart(fenced=True)
+        except TransactionError as error:  # what the activity committed by itself is done: not again, unasked
+            self._pending.append(self._given_up(strand.held, str(error)))
         except StoreError as error:
             _LOGGER.warning("the transaction of %s is lost: %s", strand.command.get("path"), error)
             with self._lead:

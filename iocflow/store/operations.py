@@ -61,9 +61,14 @@ def drop(tables: Tables, run: int, who: str, why: str) -> bool:
 
 
 def retry(tables: Tables, run: int, who: str, why: str, done: bool) -> bool:
-    """Let a failed or suspended run go on from the last places that allow it; False when it is neither, or purged."""
+    """Let a failed or suspended run go on from the last places that allow it; False when it is neither, or purged.
+
+    `done` is for a run that was suspended because a step is in doubt, and False for any other.
+    """
     held = tables.hold(run, revoke=True)
     if held is None or held.purged or not (held.state == SUSPENDED or held.closed == "failed"):
+        return False
+    if done and tables.row("select 1 from run where id = :run and outcome = 'in_doubt'", run=run) is None:
         return False
     if held.state == CLOSED:
         _journal_end(tables, run)
