@@ -42,7 +42,7 @@ COMPLETED = """update run set state = 2, closed = 'completed', outcome = 'ok', e
 
 ENDED = """update run set state = case e.state when 'suspended' then 3 else 2 end,
  closed = case e.state when 'suspended' then null else e.state end, outcome = e.outcome,
- reason = coalesce(nullif(e.reason, ''), reason),
+ reason = coalesce(nullif(e.reason, ''), run.reason),
  error = e.error, ended = case e.state when 'suspended' then null else ?1 end, wake = null, waits = 0,
  expiry = case e.state when 'suspended' then expiry end
  from (select json_extract(value, '$[0]') as run, json_extract(value, '$[1]') as state,

@@ -164,15 +164,17 @@ def test_a_suspended_run_goes_on_from_the_step_that_failed(store: Store, work: W
 
 
 def test_a_step_in_doubt_may_be_taken_as_done(store: Store, work: Work) -> None:
-    """An operator who knows that a step took place lets its run go on behind it."""
+    """An operator who knows that a step took place lets its run go on behind it; there has to be one in doubt."""
     run = work.submit()
     (claimed,) = work.claim()
     work.commit(records=[record(run, 1), record(run, 2, kind="begun", pos=None, ctx=None)])
     claimed.n = 2
-    work.end(claimed, state="suspended", outcome="error", reason="in doubt")
+    work.end(claimed, state="suspended", outcome="in_doubt", reason="in doubt")
     assert store.retry(run, who="anna", why="it was booked", done=True)
     (again,) = work.claim()
     assert (again.ask, again.n) == ("done", 3)
+    work.end(again, state="failed", outcome="error")
+    assert not store.retry(run, who="anna", why="it was not", done=True)
 
 
 @pytest.mark.parametrize("done", [False, True])

@@ -86,7 +86,7 @@ def test_a_run_past_its_deadline_is_taken_from_its_worker(kit: Kit, store: Store
     assert (receipt.dropped, receipt.claimed) == (frozenset(runs), [])
     assert work.commit().dropped == frozenset()
     other.end(again[0], state="failed", outcome="timeout")
-    assert status(store, runs[0]) == ("failed", "timeout", "")
+    assert status(store, runs[0]) == ("failed", "timeout", "the deadline has passed")
     assert work.kinds(runs[0]) == ["submitted", "step", "timeout", "fenced_out", "ended"]
 
 
