@@ -21,6 +21,7 @@ from iocflow.plan import (
     Reply,
     StepPlan,
     command_at,
+    is_over,
     numbers_of,
     steps_of,
 )
@@ -108,7 +109,7 @@ class _Move:
             else:
                 self.next_item(frame)
         elif state == "collect":
-            self.next_item(frame)
+            self.collected(frame)
         elif state == "fork":
             self.forked(frame, reply["ends"])
         else:
@@ -130,6 +131,10 @@ class _Move:
     def step(self, frame: Frame) -> StepPlan:
         """Return the frame's current step."""
         return steps_of(frame, self.of(frame))[frame["at"]]
+
+    def path(self, frame: Frame) -> str:
+        """Return the path of the frame's current step."""
+        return frame["path"] + self.step(frame)["name"]
 
     # Frames: enter, close, leave.
 
@@ -172,7 +177,7 @@ class _Move:
     def frame_failed(self, frame: Frame, error: ErrorRecord) -> None:
         """Ask the default handlers about an error that is no step's."""
         frame |= {"whole": True, "error": error}
-        if self.of(frame)["handlers"]:
+        if self.of(frame)["handlers"] and not is_over(frame["path"], error):
             frame["state"] = "handle"
         else:
             self.close(frame, "FAILED", error, raises=True)
@@ -195,15 +200,13 @@ class _Move:
         step = self.step(frame)
         if frame["used"] > limit:
             frame["n"] -= 1
-            error = record_of(
-                StepLimitError, f"{frame['path']}{step['name']}: more than {limit} attempts; see max_steps"
-            )
+            error = record_of(StepLimitError, f"{self.path(frame)}: more than {limit} attempts; see max_steps")
             self.give_up(frame, error, raises=not self.of(frame)["handlers"], row=frame["n"] > 0)
         elif step["do"] == "activity":
             frame["state"] = "execute"
         else:
             frame["state"] = "nested"
-            self.enter(step["ref"], f"{frame['path']}{step['name']}/")
+            self.enter(step["ref"], f"{self.path(frame)}/")
 
     def executed(self, frame: Frame, reply: Reply) -> None:
         """Go on after an attempt, which may have failed or asked to stop, or left to wait and be made once more."""
@@ -220,7 +223,8 @@ class _Move:
     def step_failed(self, frame: Frame, error: ErrorRecord) -> None:
         """Ask the step's handlers, then the processor's; without any the frame fails, and the error is raised."""
         frame["error"] = error
-        if not self.position["unwind"] and (self.step(frame)["handlers"] or self.of(frame)["handlers"]):
+        final = self.position["unwind"] or is_over(self.path(frame), error)
+        if not final and (self.step(frame)["handlers"] or self.of(frame)["handlers"]):
             frame["state"] = "handle"
         else:
             self.give_up(frame, error, raises=True)
@@ -308,16 +312,12 @@ class _Move:
             if end["error"] is None:
                 frame["closing"] = {**end, "outcome": "FAILED", "error": error, "raises": raises}
             else:
-                note = f"finally, {frame['path']}{self.step(frame)['name']}: {error['type']}: {error['message']}"
+                note = f"finally, {self.path(frame)}: {error['type']}: {error['message']}"
                 frame["closing"] = {**end, "error": {**end["error"], "notes": [*end["error"]["notes"], note]}}
             self.follow(frame)
-        elif self.of(frame)["kind"] == "each" and "solo" not in frame:
+        elif self.of(frame)["kind"] == "each" and "solo" not in frame and not is_over(self.path(frame), error):
             frame["ends"] = [*frame["ends"], {"outcome": "FAILED", "error": error, "raises": raises, "last": None}]
-            if not self.too_many(frame):
-                self.collect(frame, lost=True)
-            else:
-                errors = [end["error"] for end in frame["ends"] if end["error"]]
-                self.close(frame, "FAILED", error if len(errors) == 1 else self.group(frame, errors), raises=raises)
+            self.collect(frame, lost=True)
         else:
             self.close(frame, "FAILED", error, raises=raises)
 
@@ -325,8 +325,8 @@ class _Move:
         self, frame: Frame, outcome: Literal["DONE", "HANDLED", "STOPPED", "FAILED"], error: ErrorRecord | None = None
     ) -> None:
         """Add a row to the trail for the current step."""
-        path, error = frame["path"] + self.step(frame)["name"], error or frame.get("error")
-        row = Ended(path=path, outcome=outcome, attempts=frame["n"], error=error, result=frame["last"])
+        error = error or frame.get("error")
+        row = Ended(path=self.path(frame), outcome=outcome, attempts=frame["n"], error=error, result=frame["last"])
         self.position["ended"].append(row)
 
     # Items and branches.
@@ -342,8 +342,18 @@ class _Move:
 
     def collect(self, frame: Frame, *, lost: bool) -> None:
         """Keep what the item made, or that it is lost, where somebody wants to know, and go on."""
+        frame["lost"] = lost
         if self.of(frame)["each"]["keeps"]:
-            frame |= {"state": "collect", "lost": lost}
+            frame["state"] = "collect"
+        else:
+            self.collected(frame)
+
+    def collected(self, frame: Frame) -> None:
+        """Begin the next item, unless this one was one too many to be lost."""
+        if frame["lost"] and self.too_many(frame):
+            errors = [end["error"] for end in frame["ends"] if end["error"]]
+            error = errors[0] if len(errors) == 1 else self.group(frame, errors)
+            self.close(frame, "FAILED", error, raises=frame["ends"][-1]["raises"])
         else:
             self.next_item(frame)
 
@@ -355,11 +365,12 @@ class _Move:
 
     def joined(self, frame: Frame, reply: Reply) -> None:
         """End a split, or a parallel for-each, after the join, which may have failed too, or asked to stop."""
-        if self.too_many(frame):
-            errors = [end["error"] for end in frame["ends"] if end["outcome"] == "FAILED" and end["error"]]
+        errors = [end["error"] for end in frame["ends"] if end["outcome"] == "FAILED" and end["error"]]
+        over = next((error for error in errors if is_over(frame["path"], error)), None)
+        if over or self.too_many(frame):
             raises = any(end["raises"] for end in frame["ends"])
             errors += [reply["error"]] if "error" in reply else []
-            self.close(frame, "FAILED", self.group(frame, errors), raises=raises)
+            self.close(frame, "FAILED", over or self.group(frame, errors), raises=raises)
         else:
             stopped = reply.get("stop") or any(end["outcome"] == "STOPPED" for end in frame["ends"])
             self.close(frame, "STOPPED" if stopped else "COMPLETED")

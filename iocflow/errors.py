@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class IocflowError(Exception):
@@ -61,7 +61,8 @@ class ErrorRecord(TypedDict):
 
     `names` are the qualified class names of the error's MRO, what `for:` of an error rule matches. `logged` says that
     the failure is in the log already. `ref` is the engine's own key of the live exception, -1 when there is none.
-    `errors` are the parts of a group, `notes` what was added to it.
+    `errors` are the parts of a group, `notes` what was added to it. `over` is the path of a step whose time limit ended
+    inside of it, which is this error; empty for a limit around all of the run.
     """
 
     type: str
@@ -72,6 +73,7 @@ class ErrorRecord(TypedDict):
     ref: int
     errors: list[ErrorRecord]
     notes: list[str]
+    over: NotRequired[str]
 
 
 def refuse_class(thing: object) -> None:

@@ -42,11 +42,11 @@ class InlineLoop(Performer):
             return self.perform(command, deadline)
         try:
             self.bind(command)
-            return self._fork(command, deadline)
+            return self._fork(command)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the split's
             return self.failed(error)
 
-    def _fork(self, command: Command, deadline: float | None) -> Reply:
+    def _fork(self, command: Command) -> Reply:
         children = command["children"]
         rows: list[Sequence[Step]] = [()] * len(children)
         forking = threading.Lock()
@@ -59,7 +59,7 @@ class InlineLoop(Performer):
                 before = fields_of(context)
                 loop = InlineLoop(self.plan, self.parts, self.runner, context, self.info.following(), self.key)
                 # The live errors are shared, so that the branch's records stay good here.
-                loop.errors, loop.deadline, rows[i] = self.errors, deadline, loop.rows
+                loop.errors, loop.around, rows[i] = self.errors, self.limits, loop.rows
                 with loop.at_work():
                     end = loop.drive(children[i])
                 if end["outcome"] != "FAILED":

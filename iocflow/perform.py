@@ -14,7 +14,7 @@ from iocflow.activity import Activity
 from iocflow.async_runner import AsyncRunner
 from iocflow.context import Asked, ProcessContext, StepInfo, succeed
 from iocflow.error_handling import Decision, HandlesErrors
-from iocflow.errors import ErrorRecord, IocflowError, LiveErrors, RunSignal, UnknownActivityError
+from iocflow.errors import ErrorRecord, IocflowError, LiveErrors, RunSignal, UnknownActivityError, text_of
 from iocflow.hooks import Interceptor, RunObserver
 from iocflow.plan import Command, Ended, Plan, Position, Reply, steps_of
 from iocflow.run import RunEvent, Step, StepFailed, StepFinished, StepOutcome, StepStarted, current, utc
@@ -65,6 +65,8 @@ class Performer:
         rows: The trail so far.
         began: When each step under way began, by path, in seconds since the epoch.
         deadline: When all of this should have ended, on the clock of `time.monotonic`; None without a limit.
+        around: The time limits around all of this, the outermost first: when each ends, and the path of its step.
+        limits: Those that hold now, likewise; the path of `deadline` is empty.
         seed: The seed data.
         idle: Whether a poll found nothing to do.
         kept: What the join needs of the branches or items that did not fail, by their index.
@@ -77,6 +79,8 @@ class Performer:
         self.rows: list[Step] = []
         self.began: dict[str, float] = {}
         self.deadline: float | None = None
+        self.around: Sequence[tuple[float, str]] = ()
+        self.limits: Sequence[tuple[float, str]] = ()
         self.seed: Any = None
         self.idle = False
         self.kept: dict[int, Any] = {}
@@ -109,11 +113,18 @@ class Performer:
             self.bind(command)
             if command["mode"] in ("execute", "handle"):
                 self.prepare(command, deadline)
-            return self._modes[command["mode"]](self, command)
+            reply = self._modes[command["mode"]](self, command)
         except RunSignal as signal:
-            return self.failed(IocflowError(f"only an activity's `execute` can wait, as for {signal.name!r}"))
+            reply = self.failed(IocflowError(f"only an activity's `execute` can wait, as for {signal.name!r}"))
         except Exception as error:  # noqa: BLE001 - whatever user code raises is the reply
-            return self.failed(error)
+            reply = self.failed(error)
+        over = self._over(command)
+        if "error" in reply and over is not None:
+            cause = self.errors.live(reply["error"])
+            late = TimeoutError(f"the time limit of {over or self.info.processor} is over: {text_of(cause)}")
+            late.__cause__ = cause
+            reply["error"] = {**self.errors.record(late), "over": over}
+        return reply
 
     def prepare(self, command: Command, deadline: float | None) -> None:
         """Bring `info` up to date for an `execute` or `handle`, as `perform` does by itself.
@@ -188,8 +199,8 @@ class Performer:
 
     def _execute(self, command: Command) -> Reply:
         activity, context = self.parts.activities[command["step"]["ref"]], self.context
-        if self.info.remaining() == 0:
-            raise TimeoutError(f"{command['path']} did not begin: the time limit of what it is part of is over")
+        if self._over(command) is not None:
+            raise TimeoutError(f"{command['path']} did not begin")
         self.tell(StepStarted, command["path"], command["attempt"], time.time())
 
         def proceed() -> ProcessContext | str | None:
@@ -207,6 +218,9 @@ class Performer:
     def _handle(self, command: Command) -> Reply:
         record: ErrorRecord = {**command["error"]}
         error, self.info.failure = self.errors.live(record), record
+        if self._over(command) is not None:
+            self._failed_attempt(command, error, "fail")
+            raise error
         try:
             decision = self._decide(command, error)
         except Exception as raised:  # noqa: BLE001 - the handler's error takes the place of the activity's
@@ -287,7 +301,7 @@ class Performer:
         A step's own limit does not count between its attempts or while it waits, and limits around a `finally` do not
         count in it. The result is on the clock of `time.monotonic`.
         """
-        limits = [] if self.deadline is None else [self.deadline]
+        limits = [*self.around, *([] if self.deadline is None else [(self.deadline, "")])]
         attempt: tuple[int, ...] = ()
         for frame in position["stack"]:
             if "closing" in frame:
@@ -302,8 +316,14 @@ class Performer:
             elif step["limit"] is not None:
                 if self._deadlines.get(path, ((),))[0] != attempt:
                     self._deadlines[path] = attempt, time.monotonic() + step["limit"]
-                limits.append(self._deadlines[path][1])
-        return min(limits, default=None)
+                limits.append((self._deadlines[path][1], path))
+        self.limits = limits
+        return min((end for end, _ in limits), default=None)
+
+    def _over(self, command: Command) -> str | None:
+        """Return the path of the outermost step around a command whose time limit is over."""
+        own, now = command["path"] if "step" in command else None, time.monotonic()
+        return next((path for end, path in self.limits if end <= now and path != own), None)
 
     def follow(self, tried: Command, reply: Reply | None, command: Command, position: Position) -> None:
         """Record and tell what `advance` made of `reply` to `tried`: `command` comes next, at `position`."""

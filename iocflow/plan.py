@@ -127,7 +127,8 @@ class Reply(TypedDict, total=False):
     `next` is the named result, `goto` the `next_activity`, `stop` whether this step asked to stop; `decision`, `delay`
     and `goto` answer a `handle`, which has logged the error; `count` answers `items`, `ends` a fork. `wait` says that
     an `execute` left by a `RunSignal`: the same attempt is made again when the wait is answered. `unwind` ends all
-    with that outcome, running every `finally` and asking no handler.
+    with that outcome, running every `finally` and asking no handler. An `error` with `over` is that step's, whose time
+    limit ended: no handler inside of it is asked, no item there counts as failed, and every `finally` is run.
     """
 
     error: ErrorRecord
@@ -202,7 +203,8 @@ def command_at(plan: Plan, position: Position) -> Command:
     mode = cast(Mode, state)
     command: Command = {"do": "run", "mode": mode, "p": frame["p"], "path": path, "attempt": frame["n"], "bind": bind}
     if state == "join":
-        command["failed"] = [i for i, end in enumerate(frame["ends"]) if end["outcome"] == "FAILED"]
+        failed = {i: end["error"] for i, end in enumerate(frame["ends"]) if end["outcome"] == "FAILED"}
+        command["failed"] = [i for i, error in failed.items() if not is_over(frame["path"], error)]
     if state == "collect":
         command["failed"] = [frame["i"]] if frame["lost"] else []
         command["item"] = frame["i"]
@@ -216,6 +218,12 @@ def command_at(plan: Plan, position: Position) -> Command:
     if state == "execute" and processor["kind"] == "choice" and "closing" not in frame:
         command["names"] = [*processor["routes"], "end"]
     return command
+
+
+def is_over(path: str, error: ErrorRecord | None) -> bool:
+    """Return whether the error is the end of a time limit around what has that path."""
+    over = error.get("over") if error else None
+    return over is not None and path.startswith(over and f"{over}/")
 
 
 def numbers_of(stack: list[Frame]) -> str:
