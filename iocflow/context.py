@@ -277,22 +277,25 @@ def changes(
     }
 
 
-def merge(context: ProcessContext, changed: Mapping[str, Mapping[str, Any]]) -> None:
-    """Set the changed fields on `context`, all or none.
+def merge(
+    context: ProcessContext, changed: Mapping[str, Mapping[str, Any]], remedy: str, own: Collection[str] = ()
+) -> None:
+    """Set the changed fields on `context`, all or none; of those that are the parts' `own`, what all parts agree on.
 
     Raises:
-        JoinConflictError: Two parts changed one field differently.
+        JoinConflictError: Two parts changed one field differently; the message ends with the `remedy`.
     """
+    disputed: set[str] = set()
     merged: dict[str, tuple[str, Any]] = {}
     for part, fields in changed.items():
         for name, value in fields.items():
             first, other = merged.setdefault(name, (part, value))
             if first != part and _differ(other, value, unknown=other is not value):
-                raise JoinConflictError(
-                    f"{first} and {part} changed {name!r} differently; wire a joiner, or use two fields"
-                )
-    for name, (_, value) in merged.items():
-        setattr(context, name, value)
+                if name not in own:
+                    raise JoinConflictError(f"{first} and {part} changed {name!r} differently; {remedy}")
+                disputed.add(name)
+    for name in merged.keys() - disputed:
+        setattr(context, name, merged[name][1])
 
 
 def _differ(one: Any, other: Any, *, unknown: bool = False) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, Unpack
 
@@ -14,6 +14,36 @@ from iocflow.plan import ProcessorPlan
 from iocflow.processor import Body, Options, Processor
 
 C = TypeVar("C", bound=ProcessContext)
+
+_REMEDY = (
+    "list its values by `collect`, or leave it without a value before the for-each: then each item that sets it has"
+    " its own"
+)
+_NOT_OWN = "{!r} is no field that is yours to set; name another"
+
+
+def field_faults(items: str, as_: str, failed: str | None, collect: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what makes the fields of a for-each unusable: the option's name in a container file, and what is wrong."""
+    lists = [
+        *([("failed", failed, "the items that failed")] if failed else []),
+        *(("collect", f, "results") for f in collect),
+    ]
+    holds: dict[str, str] = {}
+    for option, field, what in [("for-each", items, "the items"), ("as", as_, "the item"), *lists]:
+        if _is_taken(field) or (field == "seed_data" and holds):
+            yield option, _NOT_OWN.format(field)
+        elif field in holds:
+            yield option, f"{field!r} holds {holds[field]} already; name another field"
+        holds.setdefault(field, what)
+    for source in collect.values():
+        if _is_taken(source):
+            yield "collect", _NOT_OWN.format(source)
+        elif source in (*collect, failed):
+            yield "collect", f"{source!r} is a list that the for-each fills; name the field of an item's result"
+
+
+def _is_taken(field: str) -> bool:
+    return not str(field).isidentifier() or field.startswith("_") or hasattr(ProcessContext, field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +58,8 @@ class ForEachProcessor(Processor[C]):
     """Runs its body for every item of a field, which is a sequence and is counted once.
 
     In order, the items share the context. In parallel, each gets a fork without the items' field; what the forks
-    changed is joined as after a split. An item that fails, after its handlers, makes the whole fail, unless so many
+    changed is joined as after a split, but for a field that had no value before and that every item set: where the
+    items differ, each keeps its own. An item that fails, after its handlers, makes the whole fail, unless so many
     `may_fail`.
     """
 
@@ -56,6 +87,9 @@ class ForEachProcessor(Processor[C]):
             collect: For each field, the field of the item's context whose values it lists, in item order, those that
                 failed left out.
             options: See `Options`.
+
+        Raises:
+            ValueError: An option cannot be used; see `field_faults`.
         """
         share = isinstance(may_fail, str) and re.fullmatch(r"[0-9]+(\.[0-9]+)?%", may_fail)
         if not share and not (isinstance(may_fail, int) and may_fail >= 0):
@@ -67,6 +101,8 @@ class ForEachProcessor(Processor[C]):
         if isinstance(body, Sequence):
             body = Body(self, as_, body, options.get("context"))
         super().__init__(bound(body), **options)
+        for option, fault in field_faults(items, as_, failed, self.collected):
+            raise ValueError(f"{self.name}: {option}: {fault}")
         self.bound_fields |= {as_}
 
     def describe(self, compiler: Compiler) -> ProcessorPlan:
@@ -91,7 +127,7 @@ class ForEachProcessor(Processor[C]):
 
     def bind(self, context: C, item: int) -> None:
         """Put an item into its field."""
-        setattr(context, self.as_, self._all(context)[item])
+        setattr(context, self.as_, self._item(context, item))
 
     def collect(self, context: C, item: int, *, lost: bool) -> None:
         """Add what the item made to the lists, or the item itself to those that failed."""
@@ -99,13 +135,12 @@ class ForEachProcessor(Processor[C]):
             for name, source in self.collected.items():
                 getattr(context, name).append(getattr(context, source))
         elif self.failed:
-            getattr(context, self.failed).append(self._all(context)[item])
+            getattr(context, self.failed).append(self._item(context, item))
 
     def fork_for(self, context: C, part: int) -> C:
         """Return the context of one item."""
-        item = self._all(context)[part]
         fork = context.fork(without=frozenset({self.items}))
-        setattr(fork, self.as_, item)
+        setattr(fork, self.as_, self._item(context, part))
         return fork
 
     def kept(self, context: C, before: Mapping[str, Any], fork: C, *, stopped: bool) -> _Kept:
@@ -116,11 +151,20 @@ class ForEachProcessor(Processor[C]):
 
     def join(self, context: C, kept: Mapping[int, _Kept], failed: Collection[int]) -> None:
         """Join the items that did not fail, and fill the lists in item order."""
-        merge(context, {f"item {i}": one.changed for i, one in kept.items()})
+        changed = {f"item {i}": one.changed for i, one in kept.items()}
+        by_all = set.intersection(*map(set, changed.values())) if changed else set()
+        merge(context, changed, _REMEDY, own={name for name in by_all if not hasattr(context, name)})
         for name in self.collected:
             setattr(context, name, [one.collected[name] for one in kept.values() if one.collected])
         if self.failed:
-            setattr(context, self.failed, [self._all(context)[i] for i in sorted(failed)])
+            setattr(context, self.failed, [self._item(context, i) for i in sorted(failed)])
+
+    def _item(self, context: C, i: int) -> Any:
+        try:
+            return self._all(context)[i]
+        except IndexError as error:
+            told = f"{self.name}: context.{self.items} has no item {i} any more"
+            raise IndexError(f"{told}: the items are counted once, and must not get fewer meanwhile") from error
 
     def _all(self, context: C) -> Sequence[Any]:
         items = getattr(context, self.items)

@@ -59,7 +59,7 @@ class ParallelSplitProcessor(Processor[C]):
         good = {self.steps[i].name: one for i, one in kept.items()}
         if self.joiner:
             return self.joiner(context, good)
-        merge(context, good)
+        merge(context, good, "wire a joiner, or use two fields")
         return None
 
     def _branch(self, name: str, steps: StepLike[C] | Sequence[StepLike[C]], options: Any) -> BoundActivity[C]:
