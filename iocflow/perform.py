@@ -344,10 +344,11 @@ class Performer:
         self.rows.append(step)
         self.tell(StepFinished, step, end)
 
-    def log_once(self, record: ErrorRecord, level: int, text: str, *args: object) -> None:
-        """Log a failure that is not in the log yet."""
+    def log_once(self, record: ErrorRecord, level: int, text: str, path: str, *more: object) -> None:
+        """Log the failure of what has that path, if it is not in the log yet."""
         if not record["logged"]:
-            self._logger.log(level, text, *args, exc_info=self.errors.live(record))
+            step = {"activity": path, "attempt": self.info.attempt if self.info.activity == path else 1}
+            self._logger.log(level, text, path, *more, exc_info=self.errors.live(record), extra=step)
 
     def _failed_attempt(self, command: Command, error: Exception, decision: str) -> None:
         self.tell(StepFailed, command["path"], command["attempt"], error, decision, time.time())

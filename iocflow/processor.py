@@ -256,10 +256,11 @@ class Processor(Composed[C]):
         try:
             try:
                 if seed is not None:
+                    run.seeding = True
                     context.set_seed_data(seed)
                     if context._asked is not None:
                         calls, rest = (), self._rest(run, seeding=True)
-                    seed = None
+                    run.seeding = False
                 for call in calls:
                     result = call(context)
                     if result is not None or context._asked is not None:
@@ -269,7 +270,7 @@ class Processor(Composed[C]):
                             break
                     ticks.append(_now())
             except Exception as error:  # noqa: BLE001 - handlers decide
-                rest = self._rest(run, error=error, seeding=seed is not None)
+                rest = self._rest(run, error=error, seeding=run.seeding)
             if rest is None:
                 run.outcome = _COMPLETED
             else:

@@ -80,6 +80,7 @@ class Run(Generic[C]):
         error: What made the run fail, else None.
         idle: Whether a poll found nothing to do.
         raises: Whether `do_activities` raises the error: nobody was there to handle it.
+        seeding: Whether the seed is being set, before the plain part.
         rows: The trail, but for its plain part.
         ticks: When the run began, in seconds since the epoch, and each activity of its plain part ended: kept as
             numbers until somebody reads `steps`.
@@ -91,6 +92,7 @@ class Run(Generic[C]):
     scheduled_for: datetime | None = None
     idempotency_key: str = ""
     raises: bool = False
+    seeding: bool = False
     rows: Sequence[Step] = ()
     _id: str = ""
     _info: StepInfo | None = None
@@ -147,8 +149,8 @@ class Run(Generic[C]):
     def lend(self) -> StepInfo:
         """Return the info of the step that a plain sequence runs now."""
         at = len(self.ticks) - 1
-        name = self.of.names[at] if at < len(self.of.names) else ""
-        key = f"{self.idempotency_key or self.id}/{name}#{at + 1}"
+        name = self.of.names[at] if at < len(self.of.names) and not self.seeding else ""
+        key = f"{self.idempotency_key or self.id}/{name}#{at + 1}" if name else ""
         if self._info is None or self._info.idempotency_key != key:
             self._info = StepInfo(self.id, self.processor, self.scheduled_for)
             self._info.activity, self._info.idempotency_key = name, key
