@@ -238,7 +238,8 @@ def _guarded(session: Session, work: Callable[[], ExitCode]) -> int:
         session.complain("interrupted")
         return INTERRUPTED
     except IocflowError as error:
-        session.complain("; ".join((str(error), *getattr(error, "__notes__", ()))), error)  # it is a sentence
+        sentence = " ".join(str(error).split())  # also what another library said in several lines
+        session.complain("; ".join((sentence, *getattr(error, "__notes__", ()))), error)
         return ExitCode.FAILED
     except SystemExit as error:
         session.complain(f"the user's code ended the process: SystemExit({error.code})", error)

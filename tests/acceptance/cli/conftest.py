@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -12,6 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.acceptance.cli.orders import CONTAINER as ORDERS
+from tests.acceptance.cli.orders import FILE
+from tests.acceptance.cli.orders import MODULE as ORDERS_MODULE
 
 IOCFLOW = str(Path(sys.executable).with_name("iocflow"))
 
@@ -137,3 +142,36 @@ def on_a_terminal(start: Callable[..., subprocess.Popen[Any]]) -> Iterator[Calla
                 os.close(terminal)
 
         yield started
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """Return the folder with a container file of durable processors, and their module."""
+    (tmp_path / "orders.py").write_text(ORDERS_MODULE, encoding="utf-8")
+    (tmp_path / FILE).write_text(ORDERS, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def submit(iocflow: Any, orders: Path) -> Callable[..., int]:
+    """Return a function that submits an order and returns its run's id."""
+
+    def submit(po: str, *options: str, processor: str = "order", **seed: Any) -> int:
+        data = json.dumps({"po": po, "customer": "ACME", **seed})
+        done = iocflow("submit", FILE, processor, "--seed", data, "--json", *options)
+        assert done.returncode == 0, done.stderr
+        return int(json.loads(done.stdout)["id"])
+
+    return submit
+
+
+@pytest.fixture
+def told(iocflow: Any, orders: Path) -> Callable[..., Any]:
+    """Return a function that runs a command with `--json` and returns what it printed."""
+
+    def told(*arguments: str) -> Any:
+        done = iocflow(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return told

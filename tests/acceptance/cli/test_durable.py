@@ -1,12 +1,9 @@
-"""Durable runs from the command line: submitted, worked on, looked at and operated, in processes of their own."""
+"""Durable runs from the command line: submitted, looked at and operated."""
 
 from __future__ import annotations
 
 import json
-import signal
 import sqlite3
-import subprocess
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,105 +11,7 @@ from typing import Any
 
 import pytest
 
-MODULE = """
-from __future__ import annotations
-
-import sys
-import time
-from dataclasses import dataclass
-
-from iocflow import App, ProcessContext, SequenceProcessor
-
-
-@dataclass
-class Order:
-    po: str
-    customer: str
-    takes: float = 0.0
-    fails: bool = False
-
-
-class Shop(ProcessContext):
-    seed_data: Order
-    answer: dict[str, str]
-
-
-def check(context: Shop) -> None:
-    print("checking", context.seed_data.po, file=sys.stderr, flush=True)
-    time.sleep(context.seed_data.takes)
-    if context.seed_data.fails:
-        raise ValueError("no money")
-
-
-def ask(context: Shop) -> None:
-    context.answer = context.step.wait_for("approved")
-
-
-def ship(context: Shop) -> None:
-    pass
-
-
-app = App(SequenceProcessor([check], context=Shop, name="order"), store="sqlite:///python.db")
-"""
-
-CONTAINER = """\
-iocflow: 1
-package: orders
-store: sqlite:///${db}
-values: {db: orders.db, token: "${secret:no-such-token:}"}
-worker: {threads: 2, lease: 5s, tick: 200ms}
-beans: {check: {call: .check}, ask: {call: .ask}, ship: {call: .ship}}
-processors:
-  order:
-    context: .Shop
-    sequence: [check, ship]
-    durable: {submitter: customer, number: po, group: customer}
-  careful:
-    context: .Shop
-    sequence: [check, ship]
-    durable: {submitter: customer, number: po, group: customer}
-    on-failure: incident
-  asking: {context: .Shop, sequence: [ask], durable: {submitter: customer, number: po}}
-launchers:
-  dropped: {processor: order, source: "folder:inbox?interval=20ms"}
-daemon: {grace: 10s}
-"""
-FILE = "orders.yaml"
-SECONDS = 30.0
-
-
-@pytest.fixture
-def orders(tmp_path: Path) -> Path:
-    """Return the folder with a container file of durable processors, and their module."""
-    (tmp_path / "orders.py").write_text(MODULE, encoding="utf-8")
-    (tmp_path / FILE).write_text(CONTAINER, encoding="utf-8")
-    return tmp_path
-
-
-@pytest.fixture
-def submit(iocflow: Any, orders: Path) -> Callable[..., int]:
-    """Return a function that submits an order and returns its run's id."""
-
-    def submit(po: str, *options: str, processor: str = "order", **seed: Any) -> int:
-        data = json.dumps({"po": po, "customer": "ACME", **seed})
-        done = iocflow("submit", FILE, processor, "--seed", data, "--json", *options)
-        assert done.returncode == 0, done.stderr
-        return int(json.loads(done.stdout)["id"])
-
-    return submit
-
-
-@pytest.fixture
-def told(iocflow: Any, orders: Path) -> Callable[..., Any]:
-    """Return a function that runs a command with `--json` and returns what it printed."""
-
-    def told(*arguments: str) -> Any:
-        done = iocflow(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return told
-
+from tests.acceptance.cli.orders import CONTAINER, FILE
 
 Submit = Callable[..., int]
 Told = Callable[..., Any]
@@ -241,6 +140,24 @@ def test_suspended_runs(iocflow: Any, submit: Submit, told: Told) -> None:
     assert told("status", FILE, str(first))["state"] == "queued"
 
 
+@pytest.mark.service("postgres")
+def test_on_postgresql(iocflow: Any, orders: Path, postgres_url: str, submit: Submit, told: Told) -> None:
+    """Another URL is all that changes; the password in one is in no message."""
+    text = CONTAINER.replace("store: sqlite:///${db}", f'store: "{postgres_url}"')
+    (orders / FILE).write_text(text, encoding="utf-8")
+    submit("PO-1", processor="careful", fails=True)
+    submit("PO-2", processor="careful")
+    assert iocflow("worker", FILE, "--until-idle").stdout == "no run is ready; 1 queued, 1 suspended\n"
+    assert len(told("dead", "drop", FILE, "--all")["dropped"]) == 1
+    assert iocflow("worker", FILE, "--until-idle").returncode == 0
+    assert [run["state"] for run in told("runs", "--store", postgres_url)] == ["failed", "completed"]
+    assert told("doctor", "--store", postgres_url)["ok"] is True
+    wrong = "postgresql://app:geheim123@127.0.0.1:1/x?application_name=geheim123&bogus=1"
+    done = iocflow("status", "--store", wrong, "1", "--traceback")
+    assert done.returncode == 2
+    assert "geheim123" not in done.stderr
+
+
 def test_a_signal_lets_a_waiting_run_go_on(iocflow: Any, submit: Submit, told: Told) -> None:
     """A run waits for a signal in the store; with it the run goes on, and a later one is dead."""
     id = submit("PO-1", processor="asking")
@@ -312,88 +229,3 @@ def test_without_the_extra(iocflow: Any, orders: Path) -> None:
     checked = iocflow("check", FILE, env=env)
     assert checked.returncode == 3
     assert 'pip install "iocflow[durable]"' in checked.stdout
-
-
-class Working:
-    """A worker or daemon in a process of its own."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.log = ""
-
-    def until(self, text: str) -> None:
-        """Read the log until a line holds `text`."""
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.log += line
-            if text in line:
-                return
-        raise AssertionError(self.log)
-
-    def end(self) -> int:
-        """Return the exit status."""
-        self.log += self.process.communicate(timeout=SECONDS)[1]
-        return self.process.returncode
-
-
-@pytest.fixture
-def working(start: Any, orders: Path) -> Callable[..., Working]:
-    """Return a function that starts a command that goes on."""
-    return lambda *arguments: Working(start(*arguments, stderr=subprocess.PIPE, text=True))
-
-
-def test_a_worker_stops_in_good_order(working: Any, submit: Submit, told: Told) -> None:
-    """A first SIGTERM lets the activity under way end and be recorded; the rest of the run is another worker's."""
-    id = submit("PO-1", takes=1.0)
-    worker = working("worker", FILE, "--threads", "1")
-    worker.until("checking PO-1")
-    worker.process.send_signal(signal.SIGTERM)
-    assert worker.end() == 0, worker.log
-    assert "stopping: SIGTERM" in worker.log
-    assert told("status", FILE, str(id))["activity"] == "check"
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_second_signal_ends_a_worker_at_once(working: Any, submit: Submit, told: Told, number: int) -> None:
-    """What it had in hand is still its own until its lease has run out."""
-    id = submit("PO-1", takes=60.0)
-    worker = working("worker", FILE)
-    worker.until("checking PO-1")
-    worker.process.send_signal(number)
-    worker.until("stopping")
-    time.sleep(0.2)  # an echo of the first one would be left alone
-    began = time.monotonic()
-    worker.process.send_signal(number)
-    assert worker.end() == 5
-    assert time.monotonic() - began < 10
-    assert told("status", FILE, str(id))["state"] == "running"
-
-
-def test_another_worker_takes_over(working: Any, submit: Submit, iocflow: Any, told: Told) -> None:
-    """What a killed worker had in hand is done by the next one, when the lease has run out."""
-    id = submit("PO-1", takes=0.5)
-    worker = working("worker", FILE)
-    worker.until("checking PO-1")
-    worker.process.kill()
-    worker.process.communicate()
-    other = working("worker", FILE)
-    assert iocflow("status", FILE, str(id), "--wait", "--timeout", "60", timeout=90).returncode == 0
-    other.process.send_signal(signal.SIGTERM)
-    assert other.end() == 0
-    assert "lost" in [one["kind"] for one in told("history", FILE, str(id))]
-
-
-def test_serve_has_a_worker_beside_the_launchers(working: Any, orders: Path, iocflow: Any, told: Told) -> None:
-    """An event is submitted and settled at once; the worker of the same daemon does its run."""
-    daemon = working("serve", FILE)
-    daemon.until("worker: 2 threads work on runs of asking, careful, order")
-    daemon.until("launcher dropped")
-    draft = orders / ".one"
-    draft.write_text('{"po": "PO-1", "customer": "ACME"}', encoding="utf-8")
-    draft.rename(orders / "inbox" / "one.json")
-    daemon.until("was submitted")
-    assert iocflow("status", FILE, "1", "--wait", "--timeout", "30").returncode == 0
-    daemon.process.send_signal(signal.SIGTERM)
-    assert daemon.end() == 0
-    assert (orders / "inbox" / "done" / "one.json").exists()
-    assert told("status", FILE, "1")["state"] == "completed"
