@@ -102,6 +102,33 @@ class Bench:
 
         return commit
 
+    def caller(self, path: Path, *, submits: bool) -> Callable[[], None]:
+        """Return a function that commits a row of the caller's own, and perhaps a run with it."""
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("pragma synchronous = full")
+        connection.execute("create table if not exists own(data blob)")
+
+        def commit() -> None:
+            connection.execute("begin immediate")
+            connection.execute("insert into own values (?)", (CONTEXT,))
+            if submits:
+                self.store.submit([self.submission()], transaction=connection)
+            connection.execute("commit")
+
+        return commit
+
+    def steps(self) -> Callable[[], None]:
+        """Return a function that does a step in its own transaction, with a row of the activity's own."""
+        (run,) = self.store.commit(self.worker, Batch(claim=1, alone=True), lease=LEASE).claimed
+        numbers = itertools.count(1)
+
+        def commit() -> None:
+            with self.store.begin(self.worker, lease=LEASE) as step:
+                step.connection.execute("insert into own values (?)", (CONTEXT,))
+                step.commit(Batch(records=[record(run.id, next(numbers))]))
+
+        return commit
+
 
 def main() -> None:
     """Measure, and print times and ratios."""
@@ -114,6 +141,9 @@ def main() -> None:
         contestants = {f"raw commit, {n} rows": raw(Path(folder) / f"raw{n}.db", n) for n in (1, 64, 1024)}
         contestants |= {f"store commit, {n} records": bench.records(n) for n in (1, 64, 1024)}
         contestants |= {f"store commit, {n} runs of 5 steps": bench.runs(n) for n in (1, 8, 64, 512)}
+        contestants["a caller's commit"] = bench.caller(Path(folder) / "store.db", submits=False)
+        contestants["the same with a submission"] = bench.caller(Path(folder) / "store.db", submits=True)
+        contestants["a step in its own transaction"] = bench.steps()
         contestants |= {f"submit, {n} runs": lambda n=n: bench.submit(n) for n in (1, 1000)}
         report(measure(contestants, rounds=chosen.rounds, seconds=chosen.seconds), base="raw commit, 1 rows")
 
