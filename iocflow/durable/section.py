@@ -66,7 +66,7 @@ class StoreReader:
             return ""
         if password := password_of(url):
             scope.hide(password)
-        fault = _fault(url)
+        fault = _fault(url) or (None if scope.elsewhere else _lacking(url))
         if fault:
             scope.findings.error(section.place, *fault)
         return url
@@ -112,6 +112,11 @@ def _fault(url: str) -> tuple[str, str] | None:
             if rest.startswith("/") and rest.partition("?")[0] != "/"
             else ("the URL of the SQLite store has no path", "write sqlite:///var/app.db, or sqlite:////srv/app.db")
         )
-    if importlib.util.find_spec("psycopg") is None:
+    return None
+
+
+def _lacking(url: str) -> tuple[str, str] | None:
+    """Return what is not installed and a store of that kind needs, and how to get it."""
+    if not url.startswith("sqlite") and importlib.util.find_spec("psycopg") is None:
         return "a PostgreSQL store needs psycopg, which is not installed", 'pip install "iocflow[postgres]"'
     return None

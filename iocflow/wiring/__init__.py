@@ -223,9 +223,16 @@ class Wired(Protocol):
 
 
 class Scope(Protocol):
-    """What a section reader is lent while the file is checked."""
+    """What a section reader is lent while the file is checked.
+
+    Attributes:
+        findings: Takes the mistakes.
+        elsewhere: Whether the file is looked at with a profile that is not chosen, and may be for another machine: then
+            nothing that is only not installed, or not there, is a mistake.
+    """
 
     findings: Findings
+    elsewhere: bool
 
     @property
     def beans(self) -> Mapping[str, BeanInfo]:
@@ -257,7 +264,8 @@ class SectionReader(Protocol):
     The entry point's name is the section's key; its object is a class without arguments. `read` runs once for the
     merged section, after `beans` and `processors` were checked, and constructs nothing: it notes mistakes in
     `scope.findings` and returns the builder which is called, with the built application, once every check has
-    passed. What the builder returns is `app.section(key)`.
+    passed. What the builder returns is `app.section(key)`. For each profile that is not chosen, another object of the
+    class reads the section as it would be with that one; its builder is never called.
     """
 
     def schema(self) -> dict[str, Any]:

@@ -40,20 +40,22 @@ class Checks:
         processors: Every processor.
         declared: Every bean as far as it is known before what it is given is read.
         defined: The described beans; `described` the processors.
+        elsewhere: Whether the document is for another environment than this one.
         roots: Ids that a section outside beans and processors uses.
         overrides: The objects that replace beans.
     """
 
-    def __init__(self, document: Document, overrides: Mapping[str, object]) -> None:
-        """Begin with the document's findings."""
+    def __init__(self, document: Document, overrides: Mapping[str, object], like: Checks | None = None) -> None:
+        """Begin with the document's findings; what was found out of classes for a document `like` it is known."""
         self.document = document
+        self.elsewhere = document.elsewhere
         self.findings = document.findings
         self.error, self.warn = self.findings.error, self.findings.warn
         self.overrides = overrides
         self._names = Names(document)
         self._resolved: dict[tuple[str, object, str], object] = {}
         self._fitting: dict[tuple[Candidate, Any], bool] = {}
-        self.signatures = Signatures()
+        self.signatures: Signatures = Signatures() if like is None else like.signatures
         self.beans: dict[str, BeanInfo] = {}
         self.processors: dict[str, BeanInfo] = {}
         self.templates: dict[str, Place] = {}
@@ -61,7 +63,7 @@ class Checks:
         self.defined: dict[str, Bean] = {}
         self.described: dict[str, Process] = {}
         self.roots: set[str] = set()
-        self._coercion = Coercion()
+        self._coercion: Coercion = Coercion() if like is None else like._coercion
 
     # The scope that section readers are lent.
 

@@ -28,8 +28,8 @@ def note_complaints(bean: Bean, given: Table | None, values: Mapping[str, Value]
     own = own_handler(cls) if bean.kind == "class" and cls is not None else None
     if bean.kind != "class" or bean.id in checks.overrides or not (own or hasattr(cls, "check_arguments")):
         return
-    if given is not None and has_unresolved(given):
-        return
+    if (given is not None and has_unresolved(given)) or (checks.elsewhere and not own):
+        return  # elsewhere there may be other files
     constants = {name: value.value for name, value in values.items() if isinstance(value, Constant)}
     nodes = {} if given is None else given.entries
     try:

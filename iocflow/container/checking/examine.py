@@ -9,10 +9,9 @@ from iocflow.container.checking.description import Process
 from iocflow.container.checking.durables import check_durables
 from iocflow.container.checking.graph import Graph
 from iocflow.container.checking.sections import Workbench
-from iocflow.container.checking.unchosen import check_unchosen
 from iocflow.container.checking.warnings import warn_about_state, warn_about_time
 from iocflow.container.extensions import ExtensionError
-from iocflow.container.reading import Document
+from iocflow.container.reading import Document, adopt
 from iocflow.durable.section import StoreReader
 from iocflow.wiring import Place, SectionReader, Table, Wired, did_you_mean
 
@@ -37,23 +36,32 @@ class Examined:
 def examine(document: Document, overrides: Mapping[str, object]) -> Examined:
     """Check `document`, in which `overrides` replace beans; all mistakes are in its findings."""
     bench = Workbench(document, dict(overrides))
+    graph, builders = _checked(bench)
+    for profile, other in document.unchosen:
+        _checked(Workbench(other, dict(overrides), bench))
+        adopt(document.findings, other.findings, profile)
+    warn_about_time(bench, bench.bean_section.roles)
+    warn_about_state(bench)
+    if not document.findings.failed:  # a mistake can make what is used look unused
+        graph.check_unused(bench.bean_section.used_templates)
+    return Examined(bench, graph, builders)
+
+
+def _checked(bench: Workbench) -> tuple[Graph, Mapping[str, Callable[[Wired], object]]]:
+    """Check all sections and how they fit together; return who needs whom, and what makes the object of a section."""
+    document = bench.document
     readers = dict(_readers(document))
     for key, section in (("beans", bench.bean_section), ("processors", bench.processor_section)):
         table = document.sections.get(key)
         if isinstance(table, Table):
             section.declare(table)
     _check_overrides(bench)
-    check_unchosen(bench)
     builders = {key: reader.read(document.sections[key], bench) for key, reader in readers.items()}
     graph = Graph(bench, [wire for wires in bench.hooks.values() for wire in wires])
     graph.check_captures()
     graph.check_closers()
     check_durables(bench)
-    warn_about_time(bench, bench.bean_section.roles)
-    warn_about_state(bench)
-    if not document.findings.failed:  # a mistake can make what is used look unused
-        graph.check_unused(bench.bean_section.used_templates)
-    return Examined(bench, graph, builders)
+    return graph, builders
 
 
 def examine_durables(document: Document) -> Mapping[str, Process]:

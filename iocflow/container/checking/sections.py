@@ -24,9 +24,9 @@ class Workbench(Checks):
         hooks: The observers and interceptors of all processors, by their section's key.
     """
 
-    def __init__(self, document: Document, overrides: Mapping[str, object]) -> None:
+    def __init__(self, document: Document, overrides: Mapping[str, object], like: Checks | None = None) -> None:
         """Take what `Checks` takes."""
-        super().__init__(document, overrides)
+        super().__init__(document, overrides, like)
         self.bean_section = Beans(self)
         self.processor_section = Processors(self, self.bean_section)
         self.hooks: dict[str, tuple[Wire, ...]] = {}

@@ -5,6 +5,6 @@ sections of all imported files merged, as nodes that know their place, every pla
 and no name is looked up here; what is wrong with the files is noted in `Document.findings`.
 """
 
-from iocflow.container.reading.document import Document, read_document
+from iocflow.container.reading.document import Document, adopt, read_document
 
-__all__ = ["Document", "read_document"]
+__all__ = ["Document", "adopt", "read_document"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iocflow.container.extensions import Extensions
+from iocflow.container.nodes import clipped
 from iocflow.container.reading.allowing import given_allow, lies_in, project_allow
 from iocflow.container.reading.imports import FileReader
 from iocflow.container.reading.merging import Merged
@@ -20,7 +21,7 @@ from iocflow.container.reading.values import check_values, given_keys, overlaid,
 from iocflow.container.secrets import Secrets
 from iocflow.wiring import Findings, Node, Place, Table
 
-__all__ = ["Document", "read_document"]
+__all__ = ["Document", "adopt", "read_document"]
 
 
 @dataclass(slots=True, repr=False)
@@ -31,7 +32,8 @@ class Document:
         path: The root file as it was named.
         sections: Every section that is not structural (beans, processors, launchers, …), imports and profiles merged.
         defaults: The merged `defaults:`.
-        unchosen: What profiles say that are not chosen, by profile and section, placeholders and all.
+        unchosen: For each profile that is not chosen, its name and the document as it would be with that one alone.
+        elsewhere: Whether it is such a one: what is not set or installed here may be where the profile is chosen.
         packages: The `package:` of each file that has one, for `.Name`; empty when it is wrong, which is noted.
         package_places: Where those stand.
         allow: The packages that names may come from.
@@ -45,7 +47,8 @@ class Document:
     path: str
     sections: dict[str, Node] = field(default_factory=dict)
     defaults: Table | None = None
-    unchosen: Sequence[tuple[str, str, Node]] = ()
+    unchosen: Sequence[tuple[str, Document]] = ()
+    elsewhere: bool = False
     packages: Mapping[str, str] = field(default_factory=dict)
     package_places: Mapping[str, Place] = field(default_factory=dict)
     allow: tuple[str, ...] = ()
@@ -86,9 +89,29 @@ def read_document(
     document.packages = {one.file: one.package for one in reader.files if one.package_place}
     _allow(document, reader, (allow,) if isinstance(allow, str) else tuple(allow))
     if reader.files:
-        outside = Outside(os.environ if environ is None else environ, document.secrets, document.findings)
-        _merge(document, reader.files, chosen, values or {}, outside)
+        environ = os.environ if environ is None else environ
+        others = _merge(document, reader.files, chosen, values or {}, environ)
+        document.unchosen = tuple((one, _alone(document, reader.files, one, values or {}, environ)) for one in others)
     return document
+
+
+def _alone(
+    document: Document, files: Sequence[SourceFile], profile: str, given: Mapping[str, Any], environ: Mapping[str, str]
+) -> Document:
+    """Return the document as it would be with that profile alone; what would be wrong then is noted in `document`."""
+    other = replace(document, sections={}, defaults=None, findings=Findings(), elsewhere=True)
+    _merge(other, files, (profile,), given, environ)
+    adopt(document.findings, other.findings, profile)
+    return other
+
+
+def adopt(findings: Findings, others: Findings, profile: str) -> None:
+    """Add to `findings` the mistakes that there would be with a profile, and are not without it."""
+    known = {(one.place, one.what) for one in findings.mistakes}
+    for one in others.mistakes:
+        what = f"with profile `{clipped(profile)}`: {one.what}"
+        if not one.warning and known.isdisjoint({(one.place, one.what), (one.place, what)}):
+            findings.mistakes.append(replace(one, what=what))
 
 
 def _allow(document: Document, reader: FileReader, given: tuple[str, ...]) -> None:
@@ -107,10 +130,21 @@ def _allow(document: Document, reader: FileReader, given: tuple[str, ...]) -> No
 
 
 def _merge(
-    document: Document, files: Sequence[SourceFile], chosen: tuple[str, ...], given: Mapping[str, Any], outside: Outside
-) -> None:
-    """Make one of the `files`, in which imported ones stand before those that import them."""
+    document: Document,
+    files: Sequence[SourceFile],
+    chosen: tuple[str, ...],
+    given: Mapping[str, Any],
+    environ: Mapping[str, str],
+) -> list[str]:
+    """Make one of the `files`, in which imported ones stand before those that import them.
+
+    Returns:
+        The names of the profiles that are not chosen.
+    """
     findings = document.findings
+    # elsewhere, the environment holds something else, and the caller gives something else
+    here = Findings() if document.elsewhere else findings
+    outside = Outside(environ, document.secrets, here)
     # when a file could not be read, what seems to be missing may be in it
     absent = findings if document.complete else Findings()
     sections, profiles = Merged(findings, absent), Profiles(findings, absent)
@@ -125,13 +159,11 @@ def _merge(
     top = files[-1].tables.get("profiles")
     profiles.check_names(chosen, top.place if top else Place(document.path, 1, 1))
     profiles.apply(sections, chosen)
-    values = with_given(profiles.apply_values(values, chosen), given, absent)
+    values = with_given(profiles.apply_values(values, chosen), given, here if document.complete else Findings())
     origins = Origins(values, given_keys(given), outside)
     resolver = Resolver(values, {source.file: source.folder for source in files}, outside, origins, findings, absent)
     resolver.resolve_values()
     document.sections = {key: resolver.resolve(node) for key, node in sections.nodes().items()}
     defaults = document.sections.pop("defaults", None)
     document.defaults = defaults if isinstance(defaults, Table) else None
-    document.unchosen = profiles.unchosen(chosen)
-    for _, _, node in document.unchosen:
-        resolver.check(node)
+    return profiles.others(chosen)

@@ -9,7 +9,7 @@ from typing import Literal
 from iocflow.container.nodes import clipped
 from iocflow.errors import IocflowError
 
-__all__ = ["Placeholder", "PlaceholderError", "Template", "parse_template", "placeholders_of"]
+__all__ = ["Placeholder", "PlaceholderError", "Template", "parse_template"]
 
 _TOKEN = re.compile(r"\$\$\{|\$\{|\}")
 _HEAD = re.compile(r"(?:(env|secret):)?(\w[\w.-]*)(?=[:}])")
@@ -58,15 +58,6 @@ def parse_template(text: str) -> Template:
         PlaceholderError: A placeholder is not closed, is none, or is nested more than once.
     """
     return _parts(text, 0, 0, 0)[0]
-
-
-def placeholders_of(template: Template) -> list[Placeholder]:
-    """Return every placeholder of the template, those in defaults too."""
-    found = []
-    for part in template:
-        if isinstance(part, Placeholder):
-            found += [part, *placeholders_of(part.default or ())]
-    return found
 
 
 def _parts(text: str, position: int, depth: int, opened: int) -> tuple[Template, int]:

@@ -64,11 +64,9 @@ class Profiles:
                 values = overlay if name in chosen else values
         return values
 
-    def unchosen(self, chosen: Iterable[str]) -> list[tuple[str, str, Node]]:
-        """Return all that the profiles say which are not chosen, each with the names of its profile and section."""
-        names = [name for name in self._merged if name not in set(chosen)]
-        values = [(name, "values", self._values[name]) for name in names if name in self._values]
-        return [*values, *((name, key, node) for name in names for key, node in self._merged[name].nodes().items())]
+    def others(self, chosen: Iterable[str]) -> list[str]:
+        """Return the names of the profiles that are not chosen."""
+        return [name for name in self._merged if name not in set(chosen)]
 
     def _in_order(self, chosen: Sequence[str]) -> list[str]:
         """Return the profiles that are not chosen, then those that are; each is compared with what it finds then."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from operator import is_
 
-from iocflow.container.nodes import Size, Unresolved, clipped, is_unresolved, parts, size_of
+from iocflow.container.nodes import Size, Unresolved, clipped, is_unresolved, size_of
 from iocflow.container.reading.origins import Origins
 from iocflow.container.reading.outside import Outside
 from iocflow.container.reading.placeholders import (
@@ -15,7 +15,6 @@ from iocflow.container.reading.placeholders import (
     PlaceholderError,
     Template,
     parse_template,
-    placeholders_of,
 )
 from iocflow.container.reading.yaml_nodes import MAX_ALIASED, MAX_DEPTH
 from iocflow.wiring import Findings, Listing, Node, Place, Scalar, Table, did_you_mean
@@ -78,15 +77,6 @@ class Resolver:
         if isinstance(node, Listing):
             return _with_items(node, [resolve(item) for item in node.items])
         return _with_entries(node, [resolve(child) for child in node.entries.values()])
-
-    def check(self, node: Node) -> None:
-        """Note what is wrong in `node` whatever the environment holds: the placeholders of a profile not chosen."""
-        for part in parts(node):
-            self.check(part)
-        if isinstance(node, Scalar) and _has_placeholder(node):
-            for placeholder in placeholders_of(self._template(node) or ()):
-                if placeholder.kind == "value" and placeholder.default is None:
-                    self._value(placeholder, node.place)
 
     def _resolved(self, node: Node, key: str) -> Node:
         """Return the value `key`, which is `node`, with its placeholders replaced."""

@@ -151,9 +151,9 @@ profiles:
     beans: {x: ['${secret:pw}', '${env:DB}', '${k}', '${zzz:1}', '${a', {y: '${kk}'}]}
 """
     assert told(read(text)) == [
-        "app.yaml:7:17: undefined value `nope`; known: k",
-        "app.yaml:8:66: `${a` is not closed; end it with `}`; a literal `${` is written `$${`",
-        "app.yaml:8:77: undefined value `kk`; did you mean `k`?",
+        "app.yaml:7:17: with profile `prod`: undefined value `nope`; known: k",
+        "app.yaml:8:66: with profile `prod`: `${a` is not closed; end it with `}`; a literal `${` is written `$${`",
+        "app.yaml:8:77: with profile `prod`: undefined value `kk`; did you mean `k`?",
     ]
     assert len(told(read(text, profiles=["prod"]))) == 5
 
