@@ -340,6 +340,12 @@ class Store(Protocol):
     def beat(self, worker: int, *, lease: float) -> frozenset[int]:
         """Extend the lease; return the runs that were taken from this worker since."""
 
+    def fenced_out(self, worker: int, runs: Sequence[int]) -> None:
+        """Journal that what a worker did about runs was dropped: it knew that they had been taken from it.
+
+        Where it does not know, `commit` drops and journals it.
+        """
+
     def retire(self, worker: int) -> None:
         """End a worker that has nothing in hand; what it still holds is given back, not counted as a crash."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iocflow.store.groups import DEADLINE, ask, close, journal, ready, settle
 from iocflow.store.places import CONTEXT, START, floor, live
 from iocflow.store.schema import ASLEEP, CLOSED, SUSPENDED
@@ -12,6 +14,12 @@ RETRIED = """update run set state = 0, closed = null, outcome = '', reason = '',
  asked = :n, deadline = :deadline, expiry = :expiry,
  rested = case when state = 2 then :n else rested end where id = :run"""
 """A run that failed is not in progress any more: another one of its group may be."""
+
+
+def fenced_out(tables: Tables, worker: int, runs: Sequence[int]) -> None:
+    """Journal that what a worker did about runs was dropped."""
+    for run in sorted(set(runs)):
+        journal(tables, run, "fenced_out", worker=worker)
 
 
 def signal(tables: Tables, run: int, name: str, data: bytes) -> bool:

@@ -200,6 +200,10 @@ class PostgresStore:
 
         return self._write(work)
 
+    def fenced_out(self, worker: int, runs: Sequence[int]) -> None:
+        """Journal that what a worker did about runs was dropped."""
+        self._write(lambda tables: operations.fenced_out(tables, worker, runs))
+
     def retire(self, worker: int) -> None:
         """End a worker; what it still holds is given back."""
 

@@ -143,6 +143,11 @@ class SqliteStore:
             found = fence(tables, worker, lease)
             return revoked(tables, worker) if found.revoked else frozenset()
 
+    def fenced_out(self, worker: int, runs: Sequence[int]) -> None:
+        """Journal that what a worker did about runs was dropped."""
+        with self._connections.write() as tables:
+            operations.fenced_out(tables, worker, runs)
+
     def retire(self, worker: int) -> None:
         """End a worker; what it still holds is given back."""
         with self._connections.news() as tables:

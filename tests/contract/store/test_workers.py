@@ -67,6 +67,19 @@ def test_a_fenced_worker_writes_nothing(kit: Kit, store: Store, work: Work) -> N
     assert work.state(run) == "completed"
 
 
+def test_what_a_worker_dropped_by_itself_is_told(kit: Kit, store: Store, work: Work) -> None:
+    """A worker that knows that a run was taken from it, and drops its result, says so; others go on undisturbed."""
+    run, other = work.submit(), work.submit()
+    work.claim(2)
+    die(kit, store)
+    heir = Work(store)
+    (again,) = heir.claim(1)
+    store.fenced_out(work.id, [run, run, other])
+    heir.step(again)
+    assert work.kinds(run) == ["submitted", "lost", "fenced_out", "step"]
+    assert work.kinds(other) == ["submitted", "lost", "fenced_out"]
+
+
 def test_a_late_worker_that_was_not_swept_goes_on(kit: Kit, store: Store, work: Work) -> None:
     """A lease that has run out costs nothing until somebody sweeps."""
     work.submit()
