@@ -41,7 +41,7 @@ def examine(document: Document, overrides: Mapping[str, object]) -> Examined:
         _checked(Workbench(other, dict(overrides), bench))
         adopt(document.findings, other.findings, profile)
     warn_about_time(bench, bench.bean_section.roles)
-    warn_about_state(bench)
+    warn_about_state(bench, graph.shared)
     if not document.findings.failed:  # a mistake can make what is used look unused
         graph.check_unused(bench.bean_section.used_templates)
     return Examined(bench, graph, builders)

@@ -57,6 +57,10 @@ def _walked(values: Iterable[Value]) -> Iterator[Value]:
             yield from _walked(value.entries.values())
 
 
+def _inner_beans(values: Iterable[Value]) -> tuple[Bean, ...]:
+    return tuple(value.bean for value in values if isinstance(value, Inner))
+
+
 def _of_bean(bean: Bean) -> tuple[Value, ...]:
     """Return the values that a bean needs."""
     rules = (rule.answer for rule in bean.on_error)
@@ -84,6 +88,7 @@ class Graph:
         needs: By id, the references that must be there before it is built, in the order of the file.
         asks: Every id whose provider somebody gets.
         order: Every id after all that it needs; without a circle only.
+        shared: The inner beans that are made once, for all runs: those of singletons and of processors.
     """
 
     def __init__(self, checks: Checks, hooks: Collection[Value]) -> None:
@@ -95,10 +100,14 @@ class Graph:
         for id, bean in checks.defined.items():
             values = tuple(_walked(_of_bean(bean)))
             self.needs[id] = () if id in checks.overrides else self._needs(values)
-            self._inner[id] = tuple(value.bean for value in values if isinstance(value, Inner))
+            self._inner[id] = _inner_beans(values)
         for id, process in checks.described.items():
             values = tuple(_walked((*hooks, *_of_process(process))))
             self.needs[id] = () if id in checks.overrides else self._needs(values)
+            self._inner[id] = _inner_beans(values)
+        singles = [id for id, bean in checks.defined.items() if bean.scope == "singleton"]
+        makers = [id for id in (*singles, *checks.described) if id not in checks.overrides]
+        self.shared = tuple(dict.fromkeys(bean for id in makers for bean in self._inner[id]))
         self.order = self._ordered()
 
     def _needs(self, walked: Collection[Value]) -> tuple[Reference, ...]:

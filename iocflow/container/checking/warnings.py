@@ -7,11 +7,11 @@ import dis
 import inspect
 import textwrap
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from iocflow.container.checking.checks import Checks
-from iocflow.container.checking.description import Block, Chosen, Step
+from iocflow.container.checking.description import Bean, Block, Chosen, Step
 from iocflow.container.checking.graph import all_steps, children
 from iocflow.container.checking.roles import Roles
 from iocflow.container.inspecting.annotations import member_of, shown
@@ -83,19 +83,21 @@ def _names(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*map(_names, inner))
 
 
-def warn_about_state(checks: Checks) -> None:
-    """Warn about singletons whose `execute` writes on the object that all runs share."""
+def warn_about_state(checks: Checks, shared: Iterable[Bean]) -> None:
+    """Warn about singletons whose `execute` writes on the object that all runs share; `shared` are the inner ones."""
     known: dict[types.FunctionType, tuple[tuple[int, str], ...]] = {}
-    for id, bean in checks.defined.items():
+    named = (bean for id, bean in checks.defined.items() if bean.scope == "singleton" and id not in checks.overrides)
+    for bean in (*named, *shared):
         execute = member_of(bean.type, "execute")
-        if bean.scope != "singleton" or id in checks.overrides or not inspect.isfunction(execute):
+        if not inspect.isfunction(execute):
             continue
         if execute not in known:
             known[execute] = tuple(_written(execute))
+        called = bean.id or bean.type.__name__
         for line, name in known[execute]:
             checks.warn(
                 bean.place,
-                f"`{execute.__qualname__}` sets `self.{name}`, and `{id}` is a singleton that all runs share",
+                f"`{execute.__qualname__}` sets `self.{name}`, and `{called}` is a singleton that all runs share",
                 "keep what belongs to a run on the context",
                 related=[(Place(execute.__code__.co_filename, line, 1), "here")],
             )

@@ -90,6 +90,14 @@ class SetsInside(Activity[Order]):
         self.inner.n = context.n  # type: ignore[attr-defined]
 
 
+class Holder(Activity[Order]):
+    def __init__(self, held: Activity[Order]) -> None:
+        self.held = held
+
+    def execute(self, context: Order) -> None:
+        self.held.execute(context)
+
+
 class Reads(Activity[Order]):
     def execute(self, context: Order) -> None:
         print(self.name, context.n)
@@ -113,6 +121,40 @@ def test_writing_on_itself_is_told(cls: type, tmp_path: Path) -> None:
     """Each way of setting an attribute of the activity that all runs share is a warning with its name."""
     told = f"`{cls.__name__}.execute` sets `self.n`, and `step` is a singleton that all runs share"
     assert warned(cls, tmp_path) == [told]
+
+
+NAMELESS = {
+    "a dotted name": "sequence: [NAME, NAME]",
+    "in a block": "sequence: [{parallel-split: {a: NAME, b: [NAME]}}]",
+    "with options": "sequence: [{do: NAME, time-limit: 2s}]",
+    "in a finally": "sequence: [same], finally: [NAME]",
+    "an inner bean": "sequence: [!new {class: NAME}]",
+    "held by a singleton": "sequence: [holder]",
+}
+
+
+@pytest.mark.parametrize("steps", NAMELESS.values(), ids=NAMELESS)
+def test_beans_without_an_id_are_shared_too(steps: str, tmp_path: Path) -> None:
+    """A bean that has no id of its own is made once for all runs as well, and told of once for each place."""
+    file = tmp_path / "app.yaml"
+    name = f"{__name__}.Sets"
+    holder = f"beans: {{holder: {{class: {__name__}.Holder, args: {{held: !new {{class: {name}}}}}}}}}\n"
+    file.write_text(
+        f"iocflow: 1\n{holder if 'holder' in steps else f'beans: {{same: {{class: {__name__}.Reads}}}}'}\n"
+        f"processors: {{p: {{context: {__name__}.Order, {steps.replace('NAME', name)}}}}}\n",
+        encoding="utf-8",
+    )
+    told = [one.what for one in check(file, allow=[__name__]).mistakes if "sets `self" in one.what]
+    assert set(told) == {"`Sets.execute` sets `self.n`, and `Sets` is a singleton that all runs share"}
+    assert len(told) == 1
+
+
+def test_what_a_prototype_holds_is_not_shared(tmp_path: Path) -> None:
+    """A prototype's inner bean is made anew with it."""
+    file = tmp_path / "app.yaml"
+    held = f"{{class: {__name__}.Holder, args: {{held: !new {{class: {__name__}.Sets}}}}, scope: prototype}}"
+    file.write_text(f"iocflow: 1\nbeans: {{holder: {held}}}\n", encoding="utf-8")
+    assert not [one for one in check(file, allow=[__name__]).mistakes if "sets `self" in one.what]
 
 
 @pytest.mark.parametrize(
