@@ -69,7 +69,7 @@ class SqliteStep:
         """Execute what fails when the savepoint is gone, and with it the transaction."""
         try:
             self._tables.sql(sql)
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             self.rollback()
             raise TransactionError(ENDED) from error
 

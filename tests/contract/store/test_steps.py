@@ -138,6 +138,20 @@ def test_the_connections_own_methods_end_nothing(kit: Kit, store: Store, work: W
     assert work.kinds(run) == ["submitted"]
 
 
+def test_an_activity_that_closes_the_connection_is_found_out(kit: Kit, work: Work, run: int) -> None:
+    """A closed connection ends the transaction; the step is not recorded, the next one is."""
+    with pytest.raises(StoreError):
+        attempt(
+            work,
+            lambda step: take(step, 1),
+            lambda step: step.connection.close(),
+            lambda step: step.commit(Batch(records=[record(run, 1)])),
+        )
+    assert (seats(kit), work.kinds(run)) == ([], ["submitted"])
+    attempt(work, lambda step: take(step, 2), lambda step: step.commit(Batch(records=[record(run, 1)])))
+    assert (seats(kit), work.kinds(run)) == ([2], ["submitted", "step"])
+
+
 def test_a_fenced_worker_cannot_begin_a_step(kit: Kit, store: Store, work: Work, run: int) -> None:
     """Who was taken for dead does nothing more, not even the activity."""
     kit.advance(LEASE + 1)
