@@ -6,16 +6,37 @@ and signals are JSON that the store never looks into.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
+from iocflow.store.reports import Entry, RunStatus, State, Violation
+
+__all__ = [
+    "AGEING",
+    "Accepted",
+    "Ask",
+    "Batch",
+    "Claimed",
+    "Ending",
+    "Entry",
+    "Receipt",
+    "Record",
+    "Rest",
+    "RunStatus",
+    "Saved",
+    "Signal",
+    "State",
+    "StepTransaction",
+    "Store",
+    "Submission",
+    "Swept",
+    "Violation",
+]
+
 AGEING = 60.0
 """Seconds of waiting that are worth one level of priority."""
-
-State = Literal["queued", "running", "waiting", "suspended", "completed", "failed", "cancelled"]
-"""The state of a run; the last three are closed."""
 
 Ask = Literal["cancel", "timeout", "again", "done"]
 """What is asked of a run: to end, to do its last step again, or to take that step, which is in doubt, as done."""
@@ -124,9 +145,7 @@ class Batch:
     """What a worker wants done in one transaction.
 
     Attributes:
-        records: Rows of steps, in order.
-        endings: Runs that ended.
-        rests: Runs that are let go for a time.
+        records, endings, rests: Rows of steps, in order; runs that ended; runs that are let go for a time.
         taken: Ids of signals that were consumed.
         states: The new state of groups that it holds, by key.
         released: Groups of which the worker has nothing in hand any more.
@@ -220,64 +239,6 @@ class Swept(NamedTuple):
     timeouts: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStatus:
-    """A run as its submitter and operators see it; times are UTC seconds since the epoch.
-
-    Attributes:
-        outcome: `ok`, `stopped`, `error`, `timeout`, `expired`, `cancelled`; empty while the run is open.
-        reason: Why it was suspended, cancelled, or asked to stop.
-        error: The error's record, if there is one.
-        activity: The path of the last activity that was recorded.
-        spent: Seconds from the submission to the end, or to now.
-        steps: How many rows of its trail are recorded.
-    """
-
-    id: int
-    submitter: str
-    number: str
-    processor: str
-    state: State
-    outcome: str
-    reason: str
-    error: Mapping[str, Any] | None
-    group: str | None
-    priority: int
-    deliveries: int
-    submitted: float
-    started: float | None
-    ended: float | None
-    deadline: float | None
-    not_before: float | None
-    activity: str
-    spent: float
-    steps: int
-
-
-class Entry(NamedTuple):
-    """One entry of a run's journal, numbered from 1 without gaps."""
-
-    number: int
-    at: float
-    kind: str
-    thread: str
-    name: str
-    began: float | None
-    outcome: str
-    attempts: int
-    error: Mapping[str, Any] | None
-    result: str | None
-    who: str
-    why: str
-
-
-class Violation(NamedTuple):
-    """An invariant that does not hold: its name, and the evidence."""
-
-    invariant: str
-    what: str
-
-
 class StepTransaction(Protocol):
     """One transaction of one step in mode `transactional`; user code works on `connection` within it."""
 
@@ -312,11 +273,15 @@ class Store(Protocol):
     def now(self) -> float:
         """Return the store's time."""
 
+    # Submitting.
+
     def submit(self, runs: Sequence[Submission], *, transaction: Any = None) -> list[Accepted]:
         """Add runs, all or none; a known identity is no error. `transaction`: a caller's, which is not committed."""
 
     def signal(self, run: int, name: str, data: bytes) -> bool:
         """Send a signal to a run and wake it if it waits; False when the run is closed: then it is kept as dead."""
+
+    # Working.
 
     def plan(self, hash: str, processor: str, plan: str) -> int:
         """Return the id of a plan, storing it when it is new."""
@@ -341,10 +306,7 @@ class Store(Protocol):
         """Extend the lease; return the runs that were taken from this worker since."""
 
     def fenced_out(self, worker: int, runs: Sequence[int]) -> None:
-        """Journal that what a worker did about runs was dropped: it knew that they had been taken from it.
-
-        Where it does not know, `commit` drops and journals it.
-        """
+        """Journal that a worker dropped what it did about runs, knowing that they had been taken from it."""
 
     def retire(self, worker: int) -> None:
         """End a worker that has nothing in hand; what it still holds is given back, not counted as a crash."""
@@ -357,6 +319,8 @@ class Store(Protocol):
 
     def rouse(self) -> None:
         """Let every `listen` of this object return."""
+
+    # Reading.
 
     def find(self, submitter: str, number: str) -> int | None:
         """Return the id of the run with that identity."""
@@ -385,15 +349,16 @@ class Store(Protocol):
     def counts(self) -> dict[str, int]:
         """Return how many runs are in each state."""
 
+    # Operating: each is journalled with who and why.
+
     def cancel(self, run: int, *, who: str, why: str) -> bool:
         """Ask for the end of an open run: at once when it was not begun, else after its `finally`; False if closed."""
 
     def retry(self, run: int, *, who: str, why: str, done: bool = False) -> bool:
         """Let a failed or suspended run go on from the step that failed; `done` says that a step in doubt took place.
 
-        `mark` rows repeat the last places with `retry` and their contexts, `begun` ones those that began, or one is
-        `0`, the start; `ask` becomes `again` or `done`, deliveries 0, and the group is opened again. False: neither
-        failed nor suspended, or purged.
+        Rows repeat the last places with `retry`, `begun` as such and others as `mark`, or one is the start; `ask` tells
+        which it was, deliveries are 0, the group is open. False: neither failed nor suspended, or purged.
         """
 
     def drop(self, run: int, *, who: str, why: str) -> bool:
