@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from iocflow.container.checking.beans import Beans
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Each, Rule, Step
 from iocflow.container.inspecting.annotations import fields_of, member_of, shown
 from iocflow.container.nodes import described
-from iocflow.wiring import Node, Place, Scalar, Table, did_you_mean
+from iocflow.for_each import field_faults
+from iocflow.wiring import Node, Scalar, Table, did_you_mean
 
 __all__ = ["Loops"]
 
@@ -20,15 +20,6 @@ _LACKS = {
 }
 _ENGINES = {"step", "stopped", "stop_reason", "next_activity"}
 """The fields of every context in which the engine and a run speak to each other."""
-
-
-class _Use(NamedTuple):
-    """A field with what it is to the for-each: `key` in words, and whether it is filled."""
-
-    key: str
-    name: str
-    place: Place
-    filled: bool = True
 
 
 class Loops:
@@ -99,31 +90,33 @@ class Loops:
     def _check_uses(
         self, table: Table, texts: Mapping[str, str], collect: Mapping[str, str], parallel: int, what: str
     ) -> None:
-        """Note a field that is two things at once, so that one would be lost in the other, or that cannot be filled."""
-        uses = [_Use(f"`{key}`", name, table.entries[key].place, key != "for-each") for key, name in texts.items()]
+        """Note a field that is two things at once, so that one would be lost in the other, or that cannot be set."""
         lists = table.entries.get("collect")
-        if isinstance(lists, Table):
-            uses += [_Use("`collect`", name, lists.keys[name]) for name in collect]
-            # an item that has a fork of its own may make there what the list is called here
-            whole = {texts.get("for-each"), *(() if parallel else (*collect, texts.get("failed")))}
-            for name, source in collect.items():
-                if source in whole:
-                    text = f"`{name}` in `collect` of {what} is `{source}`, which is a list of all items"
-                    self._checks.error(lists.entries[name].place, text, "name a field that an item makes")
-        first: dict[str, _Use] = {}
-        for use in uses:
-            other = first.setdefault(use.name, use)
-            whose = what if use.key == "`for-each`" else f"{use.key} of {what}"
-            if other is not use:
-                text = f"{whose} is `{use.name}`, which is its {other.key} too"
-                self._checks.error(
-                    use.place, text, "take a field for each", related=[(other.place, f"{other.key} stands here")]
-                )
-            elif use.name in _ENGINES:
-                self._checks.error(use.place, f"{whose} is `{use.name}`, which the engine sets", "take another field")
-            elif use.filled and self._only_read(use.name):
-                self._checks.error(use.place, f"{whose} is `{use.name}`, which can only be read", "take another field")
+        keys = lists.keys if isinstance(lists, Table) else {}
+        places = {key: table.entries[key].place for key in texts}
+        if "for-each" in texts and "as" in texts:
+            told: set[tuple[str, str]] = set()
+            for i, name in enumerate(("", *collect)):  # one list more each time, so that it is known whose fault it is
+                some = {key: collect[key] for key in list(collect)[:i]}
+                faults = field_faults(texts["for-each"], texts["as"], texts.get("failed"), some)
+                for option, fault in [one for one in faults if one not in told]:
+                    told.add((option, fault))
+                    place = keys[name] if option == "collect" else places[option]
+                    self._checks.error(place, f"{_whose(option, what)}: {fault}")
+        filled = [*((key, texts[key], places[key]) for key in ("as", "failed") if key in texts)]
+        for option, name, place in (*filled, *(("collect", name, keys[name]) for name in collect)):
+            if self._only_read(name):
+                text = f"{_whose(option, what)} is `{name}`, which can only be read"
+                self._checks.error(place, text, "take another field")
+        for name, source in collect.items():
+            if parallel and source == texts.get("for-each"):
+                text = f"`{name}` in `collect` of {what} is `{source}`, which an item of its own has not"
+                self._checks.error(keys[name], text, "name a field that an item makes")
 
     def _only_read(self, name: str) -> bool:
-        member = None if self._context is None else member_of(self._context, name)
+        member = None if self._context is None or name in _ENGINES else member_of(self._context, name)
         return isinstance(member, property) and member.fset is None
+
+
+def _whose(option: str, what: str) -> str:
+    return what if option == "for-each" else f"`{option}` of {what}"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iocflow.container.inspecting.annotations import member_of
 from iocflow.error_handling import LoggingErrorHandler, RetryingErrorHandler
-from iocflow.wiring import did_you_mean
 
 __all__ = ["own_handler", "refused"]
 
@@ -24,7 +22,5 @@ def refused(own: type, options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in options.items():
         try:
             own(**{name: value})
-        except KeyError:
-            yield name, f"there is no such level; {did_you_mean(str(value).upper(), logging.getLevelNamesMapping())}"
         except ValueError as error:
             yield name, str(error)
