@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import TIMEOUT_MAX
@@ -27,6 +27,9 @@ class Decision:
         if not 0 <= self.delay <= TIMEOUT_MAX:
             raise ValueError(f"a delay is a number of seconds, not {self.delay}")
 
+
+Answer = Decision | None | Awaitable[Decision | None]
+"""What `handle_error` may return; an awaitable is awaited, as that of an activity is."""
 
 CONTINUE = Decision("continue")
 """The failure is dealt with: go on with the next activity."""
@@ -62,7 +65,7 @@ class GoTo(Decision):
 class HandlesErrors(Protocol):
     """Whatever has a fitting `handle_error` can be wired as a handler."""
 
-    def handle_error(self, context: Any, error: Exception) -> Decision | None:
+    def handle_error(self, context: Any, error: Exception) -> Answer:
         """Decide what becomes of `error`."""
 
 
@@ -74,8 +77,8 @@ class ErrorHandler(ABC):
     """Decides what becomes of a failed activity; a singleton, so it keeps nothing of a run on itself."""
 
     @abstractmethod
-    def handle_error(self, context: Any, error: Exception) -> Decision | None:
-        """Return a decision; called with the context as the failed attempt left it.
+    def handle_error(self, context: Any, error: Exception) -> Answer:
+        """Return a decision; called with the context as the failed attempt left it. `async def` is as good.
 
         `context.step.attempt` tells which attempt failed. None means CONTINUE for an activity's own handler and FAIL
         for a processor's default one. What it raises ends the run FAILED, with `error` as its cause.
@@ -100,7 +103,11 @@ class LoggingErrorHandler(ErrorHandler):
 
     def __init__(self, level: int | str = logging.ERROR, logger: str = "iocflow") -> None:
         """Log at `level` (a number or its name) to the logger of that name."""
-        self._level = level if isinstance(level, int) else logging.getLevelNamesMapping()[level.upper()]
+        levels = logging.getLevelNamesMapping()
+        known = levels.get(str(level).upper(), level)
+        if not isinstance(known, int):
+            raise ValueError(f"level is a number or one of {', '.join(levels)}, not {level!r}")
+        self._level = known
         self._logger = logging.getLogger(logger)
 
     def handle_error(self, context: Any, error: Exception) -> Decision:
@@ -174,7 +181,7 @@ class OnError(ErrorHandler):
         answer = getattr(self.then, "name", type(self.then).__name__)
         self.name = f"{', '.join(cls.__name__ for cls in types)} -> {answer}"
 
-    def handle_error(self, context: Any, error: Exception) -> Decision | None:
+    def handle_error(self, context: Any, error: Exception) -> Answer:
         """Return what the inner handler decides when the type matches, else PASS."""
         return self.then.handle_error(context, error) if self._matches(error) else PASS
 

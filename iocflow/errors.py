@@ -124,6 +124,21 @@ def text_of(error: BaseException) -> str:
         return f"<{type(error).__name__}, whose text cannot be made>"
 
 
+def blame(raised: Exception, error: Exception) -> None:
+    """Make `error` the first cause of what its handler raised, so that it is not lost."""
+    chain = _causes(raised)
+    if all(one is not error for one in chain) and all(one is not raised for one in _causes(error)):
+        object.__setattr__(chain[-1], "__cause__", error)  # the class may refuse attributes
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return the error, its cause, the cause of that, and so on."""
+    chain = [error]
+    while (cause := chain[-1].__cause__) is not None and all(one is not cause for one in chain):
+        chain.append(cause)
+    return chain
+
+
 class LiveErrors:
     """The exceptions of one run, kept alive, and their records: from one to the other and back, in all its threads."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +14,7 @@ from iocflow.activity import Activity
 from iocflow.async_runner import AsyncRunner
 from iocflow.context import Asked, ProcessContext, StepInfo, succeed
 from iocflow.error_handling import Decision, HandlesErrors
-from iocflow.errors import ErrorRecord, IocflowError, LiveErrors, RunSignal, UnknownActivityError, text_of
+from iocflow.errors import ErrorRecord, IocflowError, LiveErrors, RunSignal, UnknownActivityError, blame, text_of
 from iocflow.hooks import Interceptor, RunObserver
 from iocflow.plan import Command, Ended, Plan, Position, Reply, steps_of
 from iocflow.run import RunEvent, Step, StepFailed, StepFinished, StepOutcome, StepStarted, current, utc
@@ -225,7 +225,7 @@ class Performer:
             decision = self._decide(command, error)
         except Exception as raised:  # noqa: BLE001 - the handler's error takes the place of the activity's
             self._failed_attempt(command, error, "raise")
-            _blame(raised, error)
+            blame(raised, error)
             reply = self.failed(raised)
             reply["error"]["logged"] = raised is error and record["logged"]
             return reply
@@ -242,6 +242,9 @@ class Performer:
             for id in chain:
                 handler = self.parts.handlers[id]
                 decision = handler.handle_error(self.context, error)
+                if isinstance(decision, Awaitable):
+                    end = min((end for end, _ in self._around(command)), default=None)
+                    decision = self.runner.run(decision, None if end is None else end - time.monotonic())
                 if decision is None:
                     return none
                 if not isinstance(decision, Decision):
@@ -320,10 +323,14 @@ class Performer:
         self.limits = limits
         return min((end for end, _ in limits), default=None)
 
+    def _around(self, command: Command) -> list[tuple[float, str]]:
+        """Return the time limits that hold now, but for that of the command's own step."""
+        return [one for one in self.limits if "step" not in command or one[1] != command["path"]]
+
     def _over(self, command: Command) -> str | None:
         """Return the path of the outermost step around a command whose time limit is over."""
-        own, now = command["path"] if "step" in command else None, time.monotonic()
-        return next((path for end, path in self.limits if end <= now and path != own), None)
+        now = time.monotonic()
+        return next((path for end, path in self._around(command) if end <= now), None)
 
     def follow(self, tried: Command, reply: Reply | None, command: Command, position: Position) -> None:
         """Record and tell what `advance` made of `reply` to `tried`: `command` comes next, at `position`."""
@@ -380,18 +387,3 @@ def settle(
         return awaited
     kinds = "a context, a str (a named result) or None"
     raise TypeError(f"{activity.name} returned a {type(awaited).__name__}: {kinds} is wanted")
-
-
-def _blame(raised: Exception, error: Exception) -> None:
-    """Make `error` the first cause of what its handler raised, so that it is not lost."""
-    chain = _causes(raised)
-    if all(one is not error for one in chain) and all(one is not raised for one in _causes(error)):
-        object.__setattr__(chain[-1], "__cause__", error)  # the class may refuse attributes
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    """Return the error, its cause, the cause of that, and so on."""
-    chain = [error]
-    while (cause := chain[-1].__cause__) is not None and all(one is not cause for one in chain):
-        chain.append(cause)
-    return chain

@@ -157,6 +157,14 @@ class Escalate(ErrorHandler):
         return GoTo("build") if context.sent else None
 
 
+class EscalateLater(ErrorHandler):
+    """Asks somebody, and waits for the answer."""
+
+    async def handle_error(self, context: FareDrop, error: Exception) -> Decision | None:
+        """Return any decision."""
+        return FAIL if await deliver("ops@example.com", str(error)) else None
+
+
 class Spans:
     """An interceptor, without deriving from anything."""
 

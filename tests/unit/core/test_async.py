@@ -13,13 +13,17 @@ from typing import Any
 import pytest
 from behaviour.parts import Box, BrokenError, add, add_later, fail
 from unit.core.conftest import Wire
-from unit.core.kit import eventually, value
+from unit.core.kit import eventually, inner, value
 
 from iocflow import (
     CONTINUE,
+    PASS,
+    STOP,
     Activity,
     AsyncRunner,
+    GoTo,
     IocflowError,
+    OnError,
     ParallelSplitProcessor,
     RetryingErrorHandler,
     SequenceProcessor,
@@ -303,3 +307,65 @@ print(run.outcome.name)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=20)
     assert (done.stdout, done.stderr) == ("COMPLETED\n", "")
+
+
+# Handlers.
+
+
+def later(decision: Any) -> Any:
+    """A handler that decides on the loop."""
+
+    class Deciding:
+        async def handle_error(self, context: Any, error: Exception) -> Any:
+            await asyncio.sleep(0)
+            if isinstance(decision, Exception):
+                raise decision
+            return decision
+
+    return Deciding()
+
+
+@pytest.mark.parametrize("wrapped", [later, lambda decision: OnError(BrokenError, later(decision))])
+@pytest.mark.parametrize(
+    ("decision", "outcome", "trail"),
+    [
+        (CONTINUE, "COMPLETED", [("fail", "HANDLED"), ("add", "DONE")]),
+        (None, "COMPLETED", [("fail", "HANDLED"), ("add", "DONE")]),
+        (STOP, "STOPPED", [("fail", "STOPPED")]),
+        (PASS, "FAILED", [("fail", "FAILED")]),
+        (GoTo("add"), "COMPLETED", [("fail", "HANDLED"), ("add", "DONE")]),
+        (7, "FAILED", [("fail", "FAILED")]),
+        (LookupError("the handler broke"), "FAILED", [("fail", "FAILED")]),
+    ],
+)
+def test_handlers_may_be_coroutine_functions(
+    wire: Wire, wrapped: Any, decision: Any, outcome: str, trail: list[tuple[str, str]]
+) -> None:
+    """What they decide, or raise, counts as that of other handlers, behind an error rule too."""
+    run = wire(activity(fail, on_error=wrapped(decision)), add).launch()
+    assert (run.outcome.name, [(step.activity, step.outcome.name) for step in run.steps]) == (outcome, trail)
+    if decision == 7:
+        assert str(run.error).endswith("returned 7: a Decision or None is wanted")
+    run = wire(fail, on_error=wrapped(STOP)).launch()
+    assert run.outcome.name == "STOPPED"
+
+
+def test_a_handler_is_awaited_as_long_as_the_limit_around_it_lasts(wire: Wire) -> None:
+    """The step's own limit may be over, for that is what it decides about; one around it cancels the handler."""
+
+    class Slow:
+        async def handle_error(self, context: Any, error: Exception) -> Any:
+            await asyncio.sleep(0.02)
+            return CONTINUE
+
+    class Endless:
+        async def handle_error(self, context: Any, error: Exception) -> Any:
+            await asyncio.sleep(60)
+
+    async def endless(context: Any) -> None:
+        await asyncio.sleep(60)
+
+    run = wire(activity(endless, time_limit=0.01, on_error=Slow())).do_activities()
+    assert run.steps[0].outcome.name == "HANDLED"
+    run = wire(activity(inner(fail, on_error=Endless()), time_limit=0.05)).launch()
+    assert str(run.error).startswith("the time limit of inner is over: not done within")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import pickle
 from datetime import timedelta
 from typing import Any
@@ -20,6 +21,7 @@ from iocflow import (
     Decision,
     ErrorHandler,
     GoTo,
+    LoggingErrorHandler,
     OnError,
     RecordedError,
     Retry,
@@ -246,3 +248,13 @@ def test_a_handler_may_change_the_context(wire: Wire) -> None:
 
     run = wire(activity(flaky, on_error=Asking(repair))).do_activities()
     assert (run.context.left, run.context.right) == (2, 1)
+
+
+def test_a_level_that_nobody_knows_is_refused() -> None:
+    """The names that there are are told; numbers, and names in any case, will do."""
+    for known in ("info", "Warning", 7, logging.ERROR):
+        LoggingErrorHandler(level=known)
+    for wrong in ("LOUD", "", "30", None, 1.5):
+        with pytest.raises(ValueError, match=r"^level is a number or one of CRITICAL, .*DEBUG.*, not ") as raised:
+            LoggingErrorHandler(level=wrong)  # type: ignore[arg-type]
+        assert str(raised.value).endswith(f"not {wrong!r}")
