@@ -102,6 +102,34 @@ def test_seed_of_the_wrong_shape_fails_before_the_first_activity(iocflow: Any, s
     assert "Traceback" not in done.stderr
 
 
+NO_CONTEXT = """
+
+class Closed(Shop):
+    def __init__(self) -> None:
+        raise ConnectionError("no licence")
+"""
+
+
+@pytest.mark.parametrize("kind", ["sequence: [say]", "parallel-split: {a: say}", "sequence: [stop], finally: [say]"])
+def test_a_run_that_cannot_begin_is_told_as_any_other(iocflow: Any, shop: Path, kind: str) -> None:
+    """A context that cannot be made is a failed run without a step: one object with --json, and a line without it."""
+    module = shop.with_suffix(".py")
+    module.write_text(module.read_text(encoding="utf-8") + NO_CONTEXT, encoding="utf-8")
+    text = shop.read_text(encoding="utf-8").replace(
+        "  greeting: {", f"  closed: {{context: .Closed, {kind}}}\n  greeting: {{"
+    )
+    shop.write_text(text, encoding="utf-8")
+    done = iocflow("run", "shop.yaml", "closed", *SEED, "--json")
+    run = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert list(run) == ["id", "processor", "outcome", "steps", "error"]
+    assert (run["outcome"], run["steps"], run["error"]) == ("FAILED", [], "ConnectionError: no licence")
+    done = iocflow("run", "shop.yaml", "closed", *SEED)
+    assert done.returncode == 1
+    assert done.stdout.startswith("closed: FAILED")
+    assert "iocflow: before the first activity: ConnectionError: no licence" in done.stderr
+
+
 def test_seed_from_file_and_standard_input(iocflow: Any, shop: Path) -> None:
     """@FILE and @- give the seed as well."""
     (shop.parent / "seed.json").write_text('{"id": 7}', encoding="utf-8")
