@@ -51,6 +51,8 @@ def parse_json(source: str, text: str) -> Any:
         return json.loads(text, parse_constant=refuse)
     except json.JSONDecodeError as error:
         raise UsageError(f"{source}:{error.lineno}:{error.colno}: {error.msg}; it has to be JSON") from error
+    except ValueError as error:
+        raise UsageError(f"{source}: it has a number of thousands of digits; write it as a string") from error
     except RecursionError as error:
         raise UsageError(f"{source}: nested too deeply") from error
 

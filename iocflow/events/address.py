@@ -14,6 +14,7 @@ from iocflow.launch.duration import duration
 from iocflow.launch.errors import LauncherError
 from iocflow.wiring import did_you_mean
 from iocflow.wiring.duration import duration_text
+from iocflow.wiring.numbers import number_of
 
 __all__ = ["Address", "AddressError", "SourceKind"]
 
@@ -110,8 +111,8 @@ class Address:
     def number(self, name: str, default: int) -> int:
         """Return an option that is a number from 1 on."""
         written = self.options.get(name, str(default))
-        if written.isdecimal() and int(written) > 0:
-            return int(written)
+        if number := number_of(written):
+            return number
         self.noted.append(f"{name}={written} is no number; write 1 or more")
         return default
 
@@ -120,7 +121,7 @@ class Address:
         if name not in self.options:
             return default
         found = _SIZE.fullmatch(self.options[name])
-        if found and int(found[1]) > 0:
-            return int(found[1]) * _BYTES[found[2].lower()]
+        if found and (number := number_of(found[1])):
+            return number * _BYTES[found[2].lower()]
         self.noted.append(f"{name}={self.options[name]} is no size; write 500kB, 10MB or 1GB")
         return default

@@ -48,10 +48,12 @@ def read_event(raw: bytes, *, source: str, id: str) -> Event:
         raise UnfinishedEventError(f"not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
         raise UnfinishedEventError(f"not JSON: {error}") from None
+    except UnreadableEventError:
+        raise
     except RecursionError:
         raise UnreadableEventError("not JSON that can be read: nested too deeply") from None
-    except ValueError as error:  # a number of thousands of digits
-        raise UnreadableEventError(f"not JSON that can be read: {error}") from None
+    except ValueError:
+        raise UnreadableEventError("not JSON that can be read: it has a number of thousands of digits") from None
     if not _is_envelope(document):
         return Event(id, source, document)
     if "data_base64" in document:

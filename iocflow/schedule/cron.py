@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from apscheduler.triggers.cron import CronTrigger  # type: ignore[import-untyped]
 
 from iocflow.launch.errors import LauncherError
+from iocflow.wiring.numbers import number_of
 
 __all__ = ["CronExpression"]
 
@@ -48,9 +49,10 @@ class _Field:
         found = _PART.fullmatch(part)
         if not found:
             raise LauncherError(f"`{part}` is nothing that a cron expression's {self.name} can be")
-        step = int(found["step"] or 1)
-        if step == 0:
-            raise LauncherError(f"the step of `{part}` is 0; write */1 or more")
+        step = number_of(found["step"] or "1")
+        if not step:
+            what = "is 0" if step == 0 else "has too many digits"
+            raise LauncherError(f"the step of `{part}` {what}; write */1 or more")
         if found["all"]:
             return range(self.low, self.high + 1, step)
         first = self._number(found["first"])
@@ -66,10 +68,11 @@ class _Field:
         if text.lower() in self.names:
             return self.names.index(text.lower()) + self.low
         most = _SUNDAY_TOO if self.names is _WEEKDAYS else self.high
-        if not text.isdecimal() or not self.low <= int(text) <= most:
+        number = number_of(text)
+        if number is None or not self.low <= number <= most:
             named = f" or {self.names[0]} to {self.names[-1]}" if self.names else ""
             raise LauncherError(f"`{text}` is no {self.name}; write {self.low} to {most}{named}")
-        return int(text)
+        return number
 
 
 _FIELDS = (

@@ -40,6 +40,7 @@ def test_seed_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         ("{'id': 1}", "--seed:1:2: Expecting property name enclosed in double quotes"),
         ("NaN", "NaN is no JSON"),
         ("[" * 100_000, "nested too deeply"),
+        ("[1, " + "9" * 5000 + "]", "--seed: it has a number of thousands of digits; write it as a string"),
         ("@nowhere.json", "--seed @nowhere.json: No such file or directory"),
         ("@.", "Is a directory"),
         ("null", "--seed: null is no seed; leave --seed out to run without one"),
@@ -57,6 +58,9 @@ def test_bad_seed_file_is_named_with_the_place(tmp_path: Path) -> None:
     file = tmp_path / "seed.json"
     file.write_text('{\n  "id": 12,,\n}', encoding="utf-8")
     with pytest.raises(UsageError, match=r"seed\.json:2:12: "):
+        read_seed(f"@{file}")
+    file.write_text(f'{{"id": {"9" * 5000}}}', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"seed\.json: it has a number of thousands of digits"):
         read_seed(f"@{file}")
     file.write_bytes(b'{"name": "J\xf6rg"}')
     with pytest.raises(UsageError, match="byte 11 is not UTF-8"):
