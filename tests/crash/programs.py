@@ -11,6 +11,8 @@ from pathlib import Path
 
 from iocflow import Activity, ProcessContext, SequenceProcessor, activity
 from iocflow.durable.job import Job
+from tests.crash.ledger import Ledger
+from tests.crash.order import order_job
 
 LOOK = 0.005
 """Seconds between two looks at a gate."""
@@ -72,5 +74,10 @@ def poisonous() -> dict[str, Job]:
     return {"poisonous": Job(SequenceProcessor([count, crash], context=Box, name="poisonous"))}
 
 
-PROGRAMS: Mapping[str, Callable[..., dict[str, Job]]] = {"gated": gated, "poisonous": poisonous}
+def orders(ledger: str, takes: float) -> dict[str, Job]:
+    """Return the order program, with a foreign system that takes up to so many seconds."""
+    return {"order": order_job("leased", Ledger(Path(ledger), takes), "")}
+
+
+PROGRAMS: Mapping[str, Callable[..., dict[str, Job]]] = {"gated": gated, "poisonous": poisonous, "orders": orders}
 """What makes the processors of a program."""
