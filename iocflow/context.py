@@ -132,7 +132,8 @@ class ProcessContext:
     underscore are the engine's.
 
     Attributes:
-        stopped: Whether the run was asked to stop.
+        stopped: Whether the run is to stop, or did: a stop that was asked for, also by a handler or in a branch, and
+            that is not ignored, as in a `finally`.
         stop_reason: The reason that was given.
     """
 

@@ -16,7 +16,7 @@ from iocflow.context import Asked, ProcessContext, StepInfo, succeed
 from iocflow.error_handling import Decision, HandlesErrors
 from iocflow.errors import ErrorRecord, IocflowError, LiveErrors, RunSignal, UnknownActivityError, blame, text_of
 from iocflow.hooks import Interceptor, RunObserver
-from iocflow.plan import Command, Ended, Plan, Position, Reply, steps_of
+from iocflow.plan import Command, Ended, Plan, Position, Reply, is_stopping, steps_of
 from iocflow.run import RunEvent, Step, StepFailed, StepFinished, StepOutcome, StepStarted, current, utc
 
 
@@ -189,7 +189,7 @@ class Performer:
         """
         self.kept[i] = self.parts.composites[command["p"]].kept(self.context, before, fork, stopped=stopped)
         if stopped:
-            self.context.stop_reason = fork.stop_reason
+            self.context.stopped, self.context.stop_reason = True, fork.stop_reason
 
     # The modes of a `run` command.
 
@@ -339,6 +339,9 @@ class Performer:
             self._failed_attempt(tried, self.errors.live(reply["error"]), "fail")
         for ended in position["ended"]:
             self._record(ended)
+        if self.context.stopped is not is_stopping(position):
+            self.context.stopped = not self.context.stopped
+            self.context.stop_reason = self.context.stop_reason if self.context.stopped else ""
 
     def _record(self, ended: Ended) -> None:
         now, record = time.time(), ended["error"]

@@ -220,6 +220,16 @@ def command_at(plan: Plan, position: Position) -> Command:
     return command
 
 
+def is_stopping(position: Position) -> bool:
+    """Return whether what is under way, or over, ends STOPPED: a stop that was asked for and is not ignored."""
+    ends = [position["end"]]
+    for frame in position["stack"]:
+        if "closing" not in frame and frame.get("asked"):
+            return True
+        ends += [frame.get("closing"), *frame.get("ends", ())]
+    return any(end["outcome"] == "STOPPED" for end in ends if end)
+
+
 def is_over(path: str, error: ErrorRecord | None) -> bool:
     """Return whether the error is the end of a time limit around what has that path."""
     over = error.get("over") if error else None

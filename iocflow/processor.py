@@ -143,6 +143,7 @@ class Processor(Composed[C]):
         is left of its time; when it ends STOPPED, that activity asked to stop.
         """
         step, lender, asked = context.step, context._lender, context._asked or {}
+        stopped, reason = context.stopped, context.stop_reason
         step.parts += 1
         run: Run[C] = Run()
         run.of, run.context, run.ticks = self, context, [_now()]
@@ -153,6 +154,8 @@ class Processor(Composed[C]):
         self._drive(run, loop, start(self.plan))
         if run.outcome is Outcome.STOPPED:
             asked = {**asked, "stop": True, "idle": run.idle}
+        elif stopped:
+            run.context.stopped, run.context.stop_reason = stopped, reason
         run.context._asked, run.context._lender = asked or None, lender
         return run.raise_for_error().context
 

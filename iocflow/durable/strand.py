@@ -119,7 +119,10 @@ class Strand(Performer):
                 if reply is None:
                     reply = self._performed(tried, transaction)
                 self.command, self.position = advance(self.plan, self.position, reply)
+                stopped = self.context.stopped
                 self.follow(tried, reply, self.command, self.position)
+                if self.context.stopped is not stopped:
+                    self._written = None
                 self._note(tried, reply, began)
                 worth, reply = worth or tried.get("mode") not in _NOTHING_YET, None
                 if self._boundary(worth=worth):

@@ -142,6 +142,7 @@ def same_as_in_the_table(case: Case, processor: Any) -> None:
     assert run.outcome.name == case.outcome
     assert kind(run.error) == (case.error or "NoneType")
     assert run.raises is case.raised
+    assert run.context.stopped is (case.outcome == "STOPPED")
     assert {name: getattr(run.context, name) for name in case.fields} == case.fields
     if case.raised:
         with pytest.raises(type(run.error)):

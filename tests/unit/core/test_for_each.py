@@ -23,9 +23,7 @@ from iocflow import (
     UnsetError,
     activity,
 )
-from iocflow.for_each import field_faults
 
-OWN = ["seed_data", "step", "stopped", "stop_reason", "next_activity", "stop_process", "fork", "_asked", "_mine", "a b"]
 MODES: list[dict[str, Any]] = [{}, {"parallel": 1}, {"parallel": 3}]
 
 
@@ -329,105 +327,6 @@ def test_what_items_change_is_joined(wire: Wire) -> None:
         "item 0 and item 1 changed 'square' differently; list its values by `collect`, or leave it without a value"
         " before the for-each: then each item that sets it has its own"
     )
-
-
-def test_scratch_fields_are_the_items_own(wire: Wire) -> None:
-    """A field without a value before that every item sets is no conflict: where they differ, it stays without one."""
-
-    def scratch(context: Any) -> None:
-        context.page = [context.item]
-        context.same = "same"
-        context.square = 2 * context.page[0]
-
-    loop = each([scratch, double], parallel=2, collect={"right": "square"})
-    run = wire(items(1, 2, 3), loop).do_activities()
-    assert vars(run.context) == {"items": (1, 2, 3), "right": [2, 4, 6], "same": "same"}
-    with pytest.raises(AttributeError, match="no field 'page'"):
-        _ = run.context.page
-    run = wire(items(1), loop).do_activities()
-    assert run.context.page == [1]
-
-
-def add_item(context: Any) -> None:
-    context.n += context.item
-
-
-def append_item(context: Any) -> None:
-    context.seen.append(context.item)
-
-
-def set_for_some(context: Any) -> None:
-    if context.item != 2:
-        context.found = context.item
-
-
-@pytest.mark.parametrize("body", [add_item, append_item, set_for_some])
-def test_what_would_be_lost_is_a_conflict(wire: Wire, body: Any) -> None:
-    """A field that had a value, the class's own too, may be a sum; one that not all items set may be a find."""
-    run = wire(items(1, 2, 3), lambda context: setattr(context, "seen", []), each(body, parallel=3)).launch()
-    assert isinstance(run.error, JoinConflictError)
-    assert "item 0 and item" in str(run.error)
-    assert vars(run.context) == {"items": (1, 2, 3), "seen": []}
-
-
-# Fields.
-
-
-WRONG_FIELDS: list[tuple[str, dict[str, Any], list[tuple[str, str]]]] = [
-    ("items", {"as_": "items"}, [("as", "'items' holds the items already; name another field")]),
-    ("items", {"failed": "items"}, [("failed", "'items' holds the items already; name another field")]),
-    ("items", {"collect": {"items": "n"}}, [("collect", "'items' holds the items already; name another field")]),
-    ("items", {"failed": "item"}, [("failed", "'item' holds the item already; name another field")]),
-    ("items", {"collect": {"item": "n"}}, [("collect", "'item' holds the item already; name another field")]),
-    (
-        "items",
-        {"failed": "left", "collect": {"left": "n"}},
-        [("collect", "'left' holds the items that failed already; name another field")],
-    ),
-    (
-        "items",
-        {"collect": {"left": "left"}},
-        [("collect", "'left' is a list that the for-each fills; name the field of an item's result")],
-    ),
-    (
-        "items",
-        {"collect": {"left": "right", "right": "n"}},
-        [("collect", "'right' is a list that the for-each fills; name the field of an item's result")],
-    ),
-    (
-        "items",
-        {"failed": "bad", "collect": {"left": "bad"}},
-        [("collect", "'bad' is a list that the for-each fills; name the field of an item's result")],
-    ),
-    ("step", {"as_": "stopped"}, [("for-each", "'step' is no field"), ("as", "'stopped' is no field")]),
-    *(("items", {"as_": name}, [("as", f"{name!r} is no field that is yours to set; name another")]) for name in OWN),
-    *(("items", {"failed": name}, [("failed", f"{name!r} is no field")]) for name in OWN),
-    *(("items", {"collect": {name: "n"}}, [("collect", f"{name!r} is no field")]) for name in OWN),
-    *(("items", {"collect": {"left": name}}, [("collect", f"{name!r} is no field")]) for name in OWN[1:]),
-    *((name, {}, [("for-each", f"{name!r} is no field")]) for name in OWN[1:]),
-]
-
-
-@pytest.mark.parametrize(("field", "options", "told"), WRONG_FIELDS)
-def test_fields_that_cannot_work_are_refused(field: str, options: dict[str, Any], told: list[tuple[str, str]]) -> None:
-    """Nothing is written over items, seed, the engine's own or each other; all is told, by the option it is about."""
-    given = {"as_": "item", "failed": None, "collect": {}, **options}
-    faults = list(field_faults(field, **given))
-    assert [option for option, _ in faults] == [option for option, _ in told]
-    assert all(fault.startswith(text) for (_, fault), (_, text) in zip(faults, told, strict=True))
-    with pytest.raises(ValueError, match=f"^each: {told[0][0]}: ") as raised:
-        ForEachProcessor(field, add, name="each", context=Box, **given)
-    assert str(raised.value) == f"each: {told[0][0]}: {faults[0][1]}"
-
-
-def test_the_seed_may_be_the_items(wire: Wire) -> None:
-    """It is read and not written, and so it may be collected."""
-
-    class Listed(Box):
-        seed_data: list[int]  # type: ignore[assignment]
-
-    loop = ForEachProcessor("seed_data", add, as_="item", context=Listed, name="each", collect={"right": "item"})
-    assert wire(loop, context=Listed).do_activities([1, 2]).context.right == [1, 2]
 
 
 def test_the_field_of_an_item_is_never_joined(wire: Wire) -> None:

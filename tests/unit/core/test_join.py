@@ -247,15 +247,15 @@ def test_different_changes_are_a_conflict(wire: Wire, one: Any, other: Any) -> N
 
 
 def test_stop_and_routing_are_never_joined(wire: Wire) -> None:
-    """`stopped`, `next_activity` and `step` of a branch stay there: the split's end tells of the stop."""
+    """`next_activity` and `step` of a branch stay there, `stopped` and the reason come by the split's end alone."""
 
     def ask(context: Box) -> None:
         context.next_activity = "somewhere"
         context.stop_process("left is enough")
 
     run = wire(split(l=ask, r=add)).do_activities()
-    assert (run.outcome.name, run.context.stopped, run.context.next_activity) == ("STOPPED", False, None)
-    assert vars(run.context) == {"n": 1, "stop_reason": "left is enough"}
+    assert (run.outcome.name, run.context.stopped, run.context.next_activity) == ("STOPPED", True, None)
+    assert vars(run.context) == {"n": 1, "stopped": True, "stop_reason": "left is enough"}
 
 
 def test_the_failures_of_branches_survive_a_failing_join(wire: Wire) -> None:
