@@ -82,6 +82,8 @@ def _called(wanted: Any) -> str:
 
 def _generic(value: Any, origin: type, args: tuple[Any, ...], where: str) -> Any:
     first, second = (*args, Any, Any)[:2]
+    if dataclasses.is_dataclass(origin) or typing.is_typeddict(origin) or hasattr(origin, "_fields"):
+        return _plain(value, origin, where, args)
     if issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
             _misfit(value, "a mapping", where)
@@ -100,13 +102,13 @@ def _generic(value: Any, origin: type, args: tuple[Any, ...], where: str) -> Any
     return make(items)
 
 
-def _plain(value: Any, wanted: type, where: str) -> Any:
+def _plain(value: Any, wanted: type, where: str, args: tuple[Any, ...] = ()) -> Any:
     if typing.is_typeddict(wanted):
-        return _typed_dict(value, wanted, where)
+        return _typed_dict(value, wanted, where, args)
     if wanted is not decimal.Decimal and isinstance(value, wanted) and not (wanted is int and isinstance(value, bool)):
         return value
     if dataclasses.is_dataclass(wanted):
-        return _dataclass(value, wanted, where)
+        return _dataclass(value, wanted, where, args)
     if hasattr(wanted, "model_validate"):
         return _converted(wanted.model_validate, value, wanted, where, explain=True)
     if issubclass(wanted, enum.Enum):
@@ -150,8 +152,8 @@ def _converted(make: Callable[[Any], Any], value: Any, wanted: type, where: str,
         _misfit(value, _called(wanted), where, f": {' '.join(str(error).split())}" if explain else "")
 
 
-def _typed_dict(value: Any, wanted: Any, where: str) -> Any:
-    hints = hints_of(wanted, wanted.__name__)
+def _typed_dict(value: Any, wanted: Any, where: str, args: tuple[Any, ...]) -> Any:
+    hints = _hints(wanted, args)
     # Where annotations are text, `__required_keys__` knows nothing of `NotRequired`: see its note in typing's docs.
     marks = {name: get_origin(hint) for name, hint in hints.items()}
     required = {name for name in wanted.__required_keys__ if marks[name] is not typing.NotRequired}
@@ -159,12 +161,33 @@ def _typed_dict(value: Any, wanted: Any, where: str) -> Any:
     return _fields(value, hints, required, where)
 
 
-def _dataclass(value: Any, wanted: type, where: str) -> Any:
-    hints = hints_of(wanted, wanted.__name__)
+def _dataclass(value: Any, wanted: type, where: str, args: tuple[Any, ...]) -> Any:
+    hints = _hints(wanted, args)
     fields = [field for field in dataclasses.fields(wanted) if field.init]
     required = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
     values = _fields(value, {field.name: hints[field.name] for field in fields}, required, where)
     return _converted(lambda given: wanted(**given), values, wanted, where, explain=True)
+
+
+def _hints(owner: type, args: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the annotations of a class and its bases, with what their type parameters stand for put in."""
+    hints = hints_of(owner, owner.__name__)
+    if not hasattr(owner, "__orig_bases__"):  # neither generic nor a child of what is
+        return hints
+    given = dict(zip(getattr(owner, "__parameters__", ()), args, strict=False))
+    own = {name: _filled(hints[name], given) for name in inspect.get_annotations(owner)}
+    inherited: dict[str, Any] = {}
+    for base in reversed(vars(owner).get("__orig_bases__", owner.__bases__)):
+        if isinstance(origin := get_origin(base) or base, type):
+            inherited |= _hints(origin, tuple(_filled(arg, given) for arg in get_args(base)))
+    return own | inherited if typing.is_typeddict(owner) else inherited | own  # a typed dict has its bases' as its own
+
+
+def _filled(hint: Any, given: Mapping[Any, Any]) -> Any:
+    if isinstance(hint, typing.TypeVar):
+        return given.get(hint, hint)
+    parameters = () if isinstance(hint, type) else getattr(hint, "__parameters__", ())
+    return hint[tuple(given.get(one, one) for one in parameters)] if parameters else hint
 
 
 def _fields(value: Any, hints: Mapping[str, Any], required: set[str], where: str) -> dict[str, Any]:
