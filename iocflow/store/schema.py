@@ -1,7 +1,8 @@
 """The tables of a store, once for both dialects.
 
-A dialect fills in three words: `{id}` is a primary key that numbers itself and never reuses a number, `{key}` one whose
-number is given, `{data}` holds JSON as it came. Everything else is understood by SQLite and PostgreSQL alike.
+A dialect fills in four words: `{id}` is a primary key that numbers itself and never reuses a number, `{run}` that of
+runs, of which no row is ever deleted, `{key}` one whose number is given, and `{data}` holds JSON as it came. Everything
+else is understood by SQLite and PostgreSQL alike.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ TABLES = (
     # the run became ready under a worker's hands, `asked` the last row's number when `ask` was asked: an ask counts
     # until there is a further row. `expiry` is when the store has to look at the run's time limits next.
     """create table run(
- id {id}, grp bigint not null, key text, processor text not null, due double precision not null,
+ id {run}, grp bigint not null, key text, processor text not null, due double precision not null,
  priority smallint not null default 0, state smallint not null default 0, wake double precision,
  waits smallint not null default 0, rested bigint, woke bigint, body {data}, digest text not null,
  submitter text not null, number text not null, submitted double precision not null, not_before double precision,

@@ -42,9 +42,7 @@ FREE = f"""select json_group_array(json_array(g.id, g.key, g.suspect,
  from (select id, key, suspect, keeper from grp where owner is null and gate = 0
   and id not in (select grp from revoked where worker = :worker) order by due, id limit :limit) g"""
 
-OWN = """update grp set owner = ?1, upto = c.upto, turn = turn + 1
- from (select json_extract(value, '$[0]') as id, json_extract(value, '$[1]') as upto from json_each(?2)) c
- where grp.id = c.id"""
+OWN = "update grp set owner = ?, upto = ?, turn = turn + 1 where id in (select value from json_each(?))"
 
 
 def claim(tables: SqliteTables, worker: int, limit: int, alone: bool, signals: int) -> list[Claimed]:
@@ -57,17 +55,20 @@ def claim(tables: SqliteTables, worker: int, limit: int, alone: bool, signals: i
     if groups and groups[0][2]:
         groups = groups[:1] if alone else []
     claimed: list[Claimed] = []
-    owned = []
+    whole: list[int] = []
     for group, key, suspect, state, runs in groups:
-        if suspect:
-            if claimed:
-                break
-            runs = runs[:1]  # noqa: PLW2901 - the rest is left
-        owned.append((group, max(run[0] for run in runs)))
+        if suspect and claimed:
+            break
         encoded = None if state is None else state.encode()
-        claimed.extend([_claimed(group, key, bool(suspect), encoded, run) for run in runs])
-    if owned:
-        tables.sql(OWN, (worker, json.dumps(owned)))
+        taken = [_claimed(group, key, bool(suspect), encoded, run) for run in (runs[:1] if suspect else runs)]
+        claimed.extend(taken)
+        if suspect or len(runs) >= SLICE:
+            tables.sql(OWN, (worker, max(run.id for run in taken), json.dumps([group])))
+        else:
+            whole.append(group)
+    if whole:
+        # What is submitted to one of these later has a higher number than all runs that there are.
+        tables.sql(OWN, (worker, max(run.id for run in claimed), json.dumps(whole)))
     return claimed
 
 

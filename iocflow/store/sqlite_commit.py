@@ -21,9 +21,13 @@ from iocflow.store.sqlite_claim import claim
 from iocflow.store.sqlite_insert import insert
 from iocflow.store.sqlite_tables import SqliteTables
 
-FENCE = """select lease, exists (select 1 from revoked where worker = ?1),
- exists (select 1 from signal where fate is null), (select min(wake) from run where wake is not null),
- (select min(expiry) from run where expiry is not null) from worker where id = ?1"""
+NEXT = """(select min(wake) from run where wake is not null), (select suspect from grp where owner is null and gate = 0
+ and id not in (select grp from revoked where worker = ?1) order by due, id limit 1)"""
+"""When the next sleeping run is due, and whether the next free group is a suspect; nulls where there is none."""
+
+FENCE = f"""select lease, exists (select 1 from revoked where worker = ?1),
+ exists (select 1 from signal where fate is null), (select min(expiry) from run where expiry is not null), {NEXT}
+ from worker where id = ?1"""
 
 STEP = "step(run, n, kind, thread, name, t0, t1, outcome, attempts, error, result, plan, pos, ctx, retry)"
 """Its columns stand in the order of the fields of `Record`."""
@@ -75,10 +79,6 @@ STATES = """insert into group_state(key, state, touched)
 
 EXTEND = "update worker set lease = ? where id = ?"
 
-NEXT = """select (select min(wake) from run where wake is not null),
- (select suspect from grp where owner is null and gate = 0 and id not in (select grp from revoked where worker = ?)
-  order by due, id limit 1)"""
-
 
 class Fence(NamedTuple):
     """What a worker's own row says, and whether there is work of the rarer kinds."""
@@ -86,8 +86,9 @@ class Fence(NamedTuple):
     lease: float
     revoked: int
     signals: int
-    wake: float | None
     expiry: float | None
+    wake: float | None
+    suspect: int | None
 
 
 def fence(tables: SqliteTables, worker: int, lease: float) -> Fence:
@@ -138,7 +139,9 @@ def _more(tables: SqliteTables, worker: int, batch: Batch, found: Fence, dropped
         if found.expiry is not None and found.expiry <= tables.now:
             upkeep.expire(tables)
         claimed = claim(tables, worker, batch.claim, batch.alone, found.signals)
-    wake, suspect = tables.sql(NEXT, (worker,)).fetchone()
+    wake, suspect = found.wake, found.suspect
+    if batch.claim or batch.released or batch.rests or dropped:
+        wake, suspect = tables.sql(f"select {NEXT}", (worker,)).fetchone()
     more = suspect == 0 and not any(one.suspect for one in claimed[:1])
     return Receipt(tables.now, dropped, claimed, more, wake)
 

@@ -11,8 +11,13 @@ from iocflow.store.sqlite_connections import Connections
 from iocflow.store.sqlite_errors import translated
 from iocflow.store.sqlite_tables import SqliteTables
 
-WORDS = {"id": "integer primary key autoincrement", "key": "integer primary key", "data": "blob"}
-"""What the words of the schema are in SQLite."""
+WORDS = {
+    "id": "integer primary key autoincrement",
+    "run": "integer primary key",
+    "key": "integer primary key",
+    "data": "blob",
+}
+"""What the words of the schema are in SQLite; a run is given the next number, for no row of one is ever deleted."""
 
 OLDEST = (3, 33)
 """The first SQLite that can update from a query."""

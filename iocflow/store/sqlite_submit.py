@@ -29,8 +29,7 @@ def submit(tables: SqliteTables, submissions: Sequence[Submission]) -> list[Acce
     """Add runs within the open transaction."""
     now = tables.now
     known = _known(tables, submissions)
-    row = tables.sql("select seq from sqlite_sequence where name = 'run'").fetchone()
-    last: int = row[0] if row else 0
+    (last,) = tables.sql("select coalesce(max(id), 0) from run").fetchone()
     accepted, new = [], []
     for one in submissions:
         identity = (one.submitter, one.number)

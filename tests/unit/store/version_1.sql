@@ -10,8 +10,8 @@ INSERT INTO "group_state" VALUES('order-1',X'7B22726F77223A347D',1800000000.0);
 CREATE TABLE grp(
  id integer primary key, key text, due double precision not null, gate smallint not null default 0, keeper bigint,
  suspect smallint not null default 0, owner bigint, upto bigint not null default 0, turn bigint not null default 0);
-INSERT INTO "grp" VALUES(2,'order-2',1800000000.0,1,NULL,0,NULL,2,1);
-INSERT INTO "grp" VALUES(3,'order-3',1800000000.0,3,3,0,NULL,3,1);
+INSERT INTO "grp" VALUES(2,'order-2',1800000000.0,1,NULL,0,NULL,4,1);
+INSERT INTO "grp" VALUES(3,'order-3',1800000000.0,3,3,0,NULL,4,1);
 INSERT INTO "grp" VALUES(4,NULL,1799999820.0,0,NULL,0,NULL,4,1);
 CREATE TABLE meta(version bigint not null);
 INSERT INTO "meta" VALUES(1);
@@ -21,7 +21,7 @@ INSERT INTO "plan" VALUES(1,'hash','order','{"main":"order"}');
 CREATE TABLE revoked(
  worker bigint not null, run bigint not null, grp bigint not null, primary key(worker, run));
 CREATE TABLE run(
- id integer primary key autoincrement, grp bigint not null, key text, processor text not null, due double precision not null,
+ id integer primary key, grp bigint not null, key text, processor text not null, due double precision not null,
  priority smallint not null default 0, state smallint not null default 0, wake double precision,
  waits smallint not null default 0, rested bigint, woke bigint, body blob, digest text not null,
  submitter text not null, number text not null, submitted double precision not null, not_before double precision,
@@ -96,7 +96,6 @@ CREATE VIEW v_incidents as select r.id as run, r.submitter, r.number, r.processo
  from run r where r.state in (1, 3) and r.state = 3;
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('worker',1);
-INSERT INTO "sqlite_sequence" VALUES('run',4);
 INSERT INTO "sqlite_sequence" VALUES('plan',1);
 INSERT INTO "sqlite_sequence" VALUES('event',1);
 COMMIT;
