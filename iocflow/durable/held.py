@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from iocflow.durable.errors import ContextError
 from iocflow.durable.fork import Fork
 from iocflow.durable.job import Job
 from iocflow.durable.move import Move
+from iocflow.durable.parking import Parking, data_of
 from iocflow.durable.positions import START, Place, read
 from iocflow.durable.quick import Quick
 from iocflow.durable.step_info import GroupState
@@ -22,7 +22,7 @@ from iocflow.durable.strand import Strand
 from iocflow.errors import LiveErrors
 from iocflow.plan import End, Plan, Position
 from iocflow.run import Outcome, RunFinished, RunStarted
-from iocflow.store.contract import Claimed, Ending, Record, Rest, Saved, StepTransaction, Store
+from iocflow.store.contract import Claimed, Ending, Record, Saved, StepTransaction, Store
 
 _LOGGER = logging.getLogger("iocflow.durable")
 _UNWIND = {"cancel": "CANCELLED", "timeout": "TIMEOUT"}
@@ -54,9 +54,7 @@ class Held:
         self.revoked = False
         self._n = claimed.n
         self._active = 0
-        self._parked: dict[str, Strand] = {}
-        self._signals = deque(claimed.signals)
-        self._seen = max((one.id for one in claimed.signals), default=0)
+        self._parking = Parking(claimed)
         self._unwind = _UNWIND.get(claimed.ask or "", "")
         self._lock = threading.RLock()
 
@@ -76,7 +74,7 @@ class Held:
     @property
     def alone(self) -> bool:
         """Whether not more than one strand has anything to do, and none sleeps or waits."""
-        return self._active <= 1 and not self._parked
+        return self._active <= 1 and not self._parking
 
     @property
     def held(self) -> Held:
@@ -312,11 +310,10 @@ class Held:
         if strand.until is None and command["timeout"] is not None:
             strand.until = now + command["timeout"]
             self._replace_place(strand, move)
-        signal = next((one for one in self._signals if one.name == command["name"]), None)
+        signal = self._parking.signal(command["name"])
         if signal is not None:
-            self._signals.remove(signal)
             move.taken.append(signal.id)
-            strand.receive(json.loads(signal.data))
+            strand.receive(data_of(signal))
         elif strand.until is not None and strand.until <= now:
             strand.receive(None, late=True)
         else:
@@ -330,33 +327,26 @@ class Held:
             strand.awake()
             self._go(strand, move)
         else:
-            self._parked[strand.thread] = strand
+            self._parking.park(strand)
 
     def due(self, now: float) -> Move | None:
         """Return the sleeping strands whose time has come while others of the run are under way."""
+        move = Move(self)
         with self._lock:
-            woken = [s for s in self._parked.values() if s.command["do"] == "sleep" and (s.until or 0.0) <= now]
-            move = Move(self)
-            for strand in woken:
-                del self._parked[strand.thread]
+            for strand in self._parking.woken(now):
                 strand.awake()
                 self._go(strand, move)
-        return move if woken else None
+        return move if move.ready else None
 
     def next_due(self) -> float | None:
         """Return when the first sleeping strand is due."""
         with self._lock:
-            times = [s.until for s in self._parked.values() if s.command["do"] == "sleep" and s.until is not None]
-        return min(times, default=None)
+            return self._parking.next_due()
 
     def _rest_if_idle(self, move: Move) -> None:
         """Let the run go when none of its strands has anything to do now."""
-        if self._active == 0 and self._parked:
-            parked = list(self._parked.values())
-            sleeping = any(one.command["do"] == "sleep" for one in parked)
-            waiting = any(one.command["do"] == "wait" for one in parked)
-            until = min((one.until for one in parked if one.until is not None), default=None)
-            move.rest = Rest(self.claimed.id, self.claimed.group, until, waits=waiting, keep=sleeping, seen=self._seen)
+        if self._active == 0 and self._parking:
+            move.rest = self._parking.rest()
 
     # Ends.
 

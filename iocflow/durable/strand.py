@@ -50,6 +50,7 @@ class Strand(Performer):
         self.command, _ = advance(plan, place.position, None)
         self.until = place.until
         self.reply: Reply | None = None
+        self._touched = place.touched
         self.before = {name: value for name, value in fields_of(context).items() if name not in place.touched}
         self.begun = self.doubtful = False
         self._connection: Any = None
@@ -150,8 +151,13 @@ class Strand(Performer):
         if transaction is not None and ("error" in reply or "wait" in reply):
             transaction.undo()
             self._own_info.undo()
-            self._go_on_with(self.held.context(self._saved or self._initial()))
+            self._fall_back()
         return reply
+
+    def _fall_back(self) -> None:
+        """Go on with the context of the last record."""
+        self._go_on_with(self.held.context(self._saved or self._initial()))
+        self.before = {name: value for name, value in fields_of(self.context).items() if name not in self._touched}
 
     def _boundary(self, *, worth: bool) -> bool:
         """Return whether the strand may not go on before what it did, if that is worth it, is on record."""
@@ -204,10 +210,19 @@ class Strand(Performer):
 
     def _placed(self, row: Record) -> Record:
         """Return a row with the present context, and with the place if there is anything to go on to."""
-        context = self._written or self.held.job.codec.write(self.context)
+        context = self._written or self._storable()
         changed, self._saved, self._written = context != self._saved, context, None
         row = row._replace(ctx=context if changed else None)
         return row if self.thread == "" and self.end is not None else self.placed(row)
+
+    def _storable(self) -> bytes:
+        """Return the present context as it is stored; where a failed activity left one that cannot be, the last."""
+        try:
+            return self.held.job.codec.write(self.context)
+        except ContextError as error:
+            self._logger.warning("the context goes back to its last record: %s", error)
+            self._fall_back()
+            return self.held.job.codec.write(self.context)
 
     def placed(self, row: Record) -> Record:
         """Return a row with the present place."""
@@ -223,7 +238,7 @@ class Strand(Performer):
         if self.thread:
             fields = fields_of(self.context)
             fresh = [name for name, value in fields.items() if value is not self.before.get(name, self)]
-            place.touched = sorted(fresh)
+            place.touched = self._touched = sorted(fresh)
         return place
 
     def _under_way(self) -> Command | None:

@@ -47,7 +47,9 @@ class Worker:
         self._waiting = 0
         self._window = Window(self.settings.threads, self.settings.window)
         self._look, self._stopping, self._sweeping = True, False, False
-        self._hungry = threading.Event()
+        self._hungry, self._ended = threading.Event(), threading.Event()
+        self._late: list[int] = []
+        self._restarts = 0
         self._id, self._last_commit, self._last_taken = 0, 0.0, 0.0
         self._wake_at: float | None = None
         self._threads: list[threading.Thread] = []
@@ -77,6 +79,7 @@ class Worker:
         with self._changed:
             self._changed.notify_all()
         self._hungry.set()
+        self._ended.set()
         self.store.rouse()
         end = None if grace is None else time.monotonic() + grace
         for thread in self._threads:
@@ -101,10 +104,16 @@ class Worker:
         self._look = True
 
     def _restart(self, *, fenced: bool) -> None:
-        """Give up all that is in hand, whose records may be lost, and begin anew as another worker."""
+        """Give up all that is in hand, whose records may be lost, and begin anew as another worker.
+
+        It waits before, ever longer, when nothing was recorded since the last time.
+        """
         self._drop_all()
-        for delay in itertools.chain(_BACKOFF, itertools.repeat(_BACKOFF[-1])):
-            if self._stopping:
+        if not fenced:
+            self._late.clear()  # what was under way may be on record
+        self._restarts += 1
+        for delay in itertools.chain(_BACKOFF[self._restarts - 1 :], itertools.repeat(_BACKOFF[-1])):
+            if self._restarts > 1 and self._ended.wait(delay):
                 return
             try:
                 if not fenced:
@@ -112,15 +121,26 @@ class Worker:
                     fenced = True
                 self._register()
             except StoreError as error:
-                _LOGGER.warning("the store does not answer (%s); next try in %s s", error, delay)
-                time.sleep(delay)
+                _LOGGER.warning("the store does not answer: %s", error)
+                self._restarts += 1
             else:
                 return
 
     def _drop_all(self) -> None:
         self._hand.drop_all()
         while self._pending:
-            self._pending.popleft().tell_done()
+            self._drop(self._pending.popleft())
+
+    def _drop(self, move: Move) -> None:
+        """Give up a move of a run that this worker does not hold any more."""
+        if move.to_record:
+            self._late.append(move.held.claimed.id)
+        move.tell_done()
+
+    def _tell_late(self) -> None:
+        """Journal whose records were dropped."""
+        late, self._late = self._late, []
+        self.store.fenced_out(self._id, late)
 
     # Working.
 
@@ -216,12 +236,14 @@ class Worker:
         while self._pending and len(moves) < self.settings.window:
             move = self._pending.popleft()
             if move.held.revoked:
-                move.tell_done()
+                self._drop(move)
             else:
                 moves.append(move)
         began, idle = time.monotonic(), self._last_commit
         self._look = False
         try:
+            if self._late:
+                self._tell_late()
             receipt = self.store.commit(self._id, self._batch(moves), lease=self.settings.lease)
         except FencedError as error:
             _LOGGER.warning("%s: what %s runs did since their last record is dropped", error, len(moves))
@@ -230,13 +252,14 @@ class Worker:
         except StoreFullError as error:
             _LOGGER.error("%s; nothing is lost, the next try is in %s s", error, _BACKOFF[2])
             self._pending.extendleft(reversed(moves))
-            time.sleep(_BACKOFF[2])
+            self._ended.wait(_BACKOFF[2])
         except StoreError as error:
             _LOGGER.warning("the store is lost (%s): what %s runs did is done again", error, len(moves))
             self._pending.extendleft(reversed(moves))
             self._restart(fenced=False)
         else:
             self._last_commit = time.monotonic()
+            self._restarts = 0 if moves else self._restarts
             self._window.adapt((self._last_commit - began) / max(self._last_commit - idle, 1e-9), len(moves))
             self._settle(moves, receipt)
 
@@ -320,7 +343,7 @@ class Worker:
                     self._restart(fenced=True)
             except StoreError as error:
                 _LOGGER.warning("the store does not answer: %s", error)
-                time.sleep(_BACKOFF[1])
+                self._ended.wait(_BACKOFF[1])
             self._look, self._sweeping = True, False
             self._rouse_due()
             self._wake()
