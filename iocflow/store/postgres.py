@@ -30,7 +30,7 @@ from iocflow.store.postgres_listen import Bell
 from iocflow.store.postgres_pipeline import Pipelines
 from iocflow.store.postgres_schema import prepare
 from iocflow.store.postgres_sql import for_driver
-from iocflow.store.postgres_step import PostgresStep, stepping
+from iocflow.store.postgres_step import PostgresStep, StepConnection, stepping
 from iocflow.store.postgres_submit import NOTIFY, Submitter
 from iocflow.store.postgres_tables import PostgresTables
 
@@ -84,7 +84,7 @@ class PostgresStore:
         channel = f"iocflow {address.schema}".replace('"', "")
         self._connections = Connections(address.conninfo, patience=patience)
         self._wires = Connections(address.conninfo, patience=patience, prepares=False)
-        self._steps = Connections(address.conninfo, patience=patience, prepares=False)
+        self._steps = Connections(address.conninfo, patience=patience, prepares=False, kind=StepConnection)
         self._listeners = Connections(address.conninfo, patience=patience)
         self._callers = Callers(self._connections, address.schema)
         self._pipelines = Pipelines()

@@ -21,6 +21,7 @@ from iocflow.store.postgres_claim import LATE, claimed
 from iocflow.store.postgres_commit_texts import Texts
 from iocflow.store.postgres_connections import Connection, Connections
 from iocflow.store.postgres_pipeline import Call, Pipelines, Row, call
+from iocflow.store.postgres_step import roll_back
 
 T = TypeVar("T")
 
@@ -112,7 +113,7 @@ class Committer:
         try:
             rows = self._pipelines.run(connection, [release, *calls, *claims, end])[1:-1]
         except errors.DivisionByZero:
-            connection.rollback()
+            roll_back(connection)
             return self._refused(base, batch)
         self._heard(base, rows, calls, batch)
         return self._receipt(base, batch, rows[0][0][1], rows[1], rows[len(calls) :])
@@ -129,7 +130,7 @@ class Committer:
             try:
                 self._pipelines.run(connection, calls)
             except errors.InvalidSqlStatementName:
-                connection.rollback()
+                roll_back(connection)
                 self._pipelines.run(connection, calls)
         except errors.DivisionByZero as error:
             self.forget(worker)

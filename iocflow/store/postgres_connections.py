@@ -79,7 +79,9 @@ class Address:
 class Connections:
     """The open connections of one store in one process."""
 
-    def __init__(self, conninfo: str, *, patience: float, prepares: bool = True) -> None:
+    def __init__(
+        self, conninfo: str, *, patience: float, prepares: bool = True, kind: type[Connection] = Connection
+    ) -> None:
         """Open none yet.
 
         Args:
@@ -87,10 +89,12 @@ class Connections:
             patience: How many seconds a server that does not answer is tried again.
             prepares: Whether the driver prepares what is executed often. It deallocates all at a roll back, so
                 that others cannot prepare anything on the same connection.
+            kind: The class of the connections.
         """
         self._conninfo = conninfo
         self._threshold = 5 if prepares else None
         self._patience = patience
+        self._kind = kind
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self._process = os.getpid()
@@ -129,7 +133,7 @@ class Connections:
         until, pause = time.monotonic() + self._patience, _FIRST_PAUSE
         while True:
             try:
-                connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=self._threshold)
+                connection = self._kind.connect(self._conninfo, autocommit=True, prepare_threshold=self._threshold)
             except psycopg.OperationalError:
                 if time.monotonic() + pause > until:
                     raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import psycopg
 from psycopg import errors, pq
@@ -16,6 +17,22 @@ from iocflow.store.postgres_errors import told
 
 ENDED = "the activity ended the transaction of its step; iocflow does that, together with the step's record"
 FAILED = "the activity went on after an error of the database, which had given up the transaction of the step"
+
+
+class StepConnection(Connection):
+    """A connection whose transaction is not its user's to end."""
+
+    def commit(self) -> NoReturn:
+        """Refuse it."""
+        raise TransactionError(ENDED)
+
+    rollback = commit
+    __enter__ = commit
+
+
+def roll_back(connection: Connection) -> None:
+    """Roll back on whatever kind of connection."""
+    Connection.rollback(connection)
 
 
 class PostgresStep:
@@ -49,7 +66,7 @@ class PostgresStep:
     def rollback(self) -> None:
         """Give all of it up."""
         with told():
-            self.connection.rollback()
+            roll_back(self.connection)
 
 
 @contextmanager
@@ -67,7 +84,7 @@ def stepping(connections: Connections) -> Iterator[Connection]:
     finally:
         if connection.info.transaction_status not in (pq.TransactionStatus.IDLE, pq.TransactionStatus.UNKNOWN):
             with told():
-                connection.rollback()
+                roll_back(connection)
         connections.give_back(connection)
 
 

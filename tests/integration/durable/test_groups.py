@@ -200,6 +200,7 @@ def test_c10(house: House) -> None:
     release.set()
     assert house.wait(other).state == "completed"
     assert house.trail(run) == house.trail(other) == "slow, count"
-    assert house.kinds(run) == ["submitted", "lost", "step", "step", "ended"]
+    house.eventually(lambda: "fenced_out" in house.kinds(run))
+    assert house.kinds(run) == ["submitted", "lost", "step", "step", "ended", "fenced_out"]
     assert house.context(run).counted == 1
     assert loser.stop(5)
