@@ -76,12 +76,14 @@ def retry(tables: Tables, run: int, who: str, why: str, done: bool) -> bool:
     held = tables.hold(run, revoke=True)
     if held is None or held.purged or not (held.state == SUSPENDED or held.closed == "failed"):
         return False
-    if done and tables.row("select 1 from run where id = :run and outcome = 'in_doubt'", run=run) is None:
+    row = tables.row("select outcome from run where id = :run", run=run)
+    outcome = row and row[0]
+    if done and outcome != "in_doubt":
         return False
     if held.state == CLOSED:
         _journal_end(tables, run)
     journal(tables, run, "retry", outcome="done" if done else "again", who=who, why=why)
-    n = _repeat_places(tables, held)
+    n = _repeat_places(tables, held, failed=held.state == CLOSED or outcome == "error")
     group = held.group if held.state == SUSPENDED else _group_of(tables, held)
     late = held.deadline is not None and held.deadline <= tables.now
     told = held.state == SUSPENDED and held.ask == "timeout" and held.asked == held.n
@@ -112,23 +114,27 @@ def _journal_end(tables: Tables, run: int) -> None:
     )
 
 
-def _repeat_places(tables: Tables, held: Held) -> int:
-    """Repeat the last places that allow a retry, those in doubt as such; return the number of the last row."""
+def _repeat_places(tables: Tables, held: Held, *, failed: bool) -> int:
+    """Repeat the last places, of a run that failed those that allow a retry; return the number of the last row.
+
+    A step in doubt stays known as such.
+    """
     places = live(
-        (str(thread), int(n), int(plan), str(pos), str(name), str(kind))
-        for thread, n, plan, pos, name, kind in tables.rows(
-            "select thread, n, plan, pos, name, case when kind = 'begun' then kind else 'mark' end from step"
-            " where run = :run and pos is not null and retry = 1 order by n",
+        (str(thread), int(n), int(plan), str(pos), str(name), str(kind), int(retry))
+        for thread, n, plan, pos, name, kind, retry in tables.rows(
+            "select thread, n, plan, pos, name, case when kind = 'begun' then kind else 'mark' end, retry from step"
+            " where run = :run and pos is not null and retry >= :least order by n",
             run=held.id,
+            least=int(failed),
         )
     )
     number = held.n
-    for thread, n, plan, pos, name, kind in places or [("", 0, 0, START, "", "mark")]:
+    for thread, n, plan, pos, name, kind, retry in places or [("", 0, 0, START, "", "mark", 1)]:
         context = tables.row(CONTEXT, run=held.id, thread=thread, n=n, floor=floor(places, thread))
         number += 1
         tables.write(
             "insert into step(run, n, kind, thread, name, t0, t1, outcome, attempts, plan, pos, ctx, retry)"
-            " values (:run, :n, :kind, :thread, :name, :now, :now, '', 0, :plan, :pos, :ctx, 1)",
+            " values (:run, :n, :kind, :thread, :name, :now, :now, '', 0, :plan, :pos, :ctx, :retry)",
             run=held.id,
             n=number,
             kind=kind,
@@ -138,6 +144,7 @@ def _repeat_places(tables: Tables, held: Held) -> int:
             plan=plan,
             pos=pos,
             ctx=context and context[0],
+            retry=retry,
         )
     return number
 

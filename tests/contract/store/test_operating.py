@@ -193,6 +193,22 @@ def test_which_steps_are_in_doubt_is_known_after_a_retry(store: Store, work: Wor
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("outcome", "place"), [("in_doubt", "in finally"), ("unreadable", "in finally"), ("error", "a")]
+)
+def test_only_a_failed_run_goes_back_behind_its_finally(store: Store, work: Work, outcome: str, place: str) -> None:
+    """A retry of a run that failed does the failed step again; one that was only held up goes on where it is."""
+    run = work.submit()
+    (claimed,) = work.claim()
+    work.commit(records=[record(run, 1, pos="a"), record(run, 2, pos="end", retry=False)])
+    claimed.n = 2
+    for _ in range(2):  # also the second time
+        work.end(claimed, state="suspended", outcome=outcome, reason="why")
+        assert store.retry(run, **OPERATOR)
+        (claimed,) = work.claim()
+        assert [one.pos for one in claimed.threads] == [place]
+
+
 def test_a_failed_run_goes_on(store: Store, work: Work) -> None:
     """A failed run is opened again; its first end stays in the journal; it goes before later ones of its group."""
     run = work.submit(group="g")
