@@ -193,9 +193,7 @@ def test_which_steps_are_in_doubt_is_known_after_a_retry(store: Store, work: Wor
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("outcome", "place"), [("in_doubt", "in finally"), ("unreadable", "in finally"), ("error", "a")]
-)
+@pytest.mark.parametrize(("outcome", "place"), [("in_doubt", "end"), ("unreadable", "end"), ("error", "a")])
 def test_only_a_failed_run_goes_back_behind_its_finally(store: Store, work: Work, outcome: str, place: str) -> None:
     """A retry of a run that failed does the failed step again; one that was only held up goes on where it is."""
     run = work.submit()
