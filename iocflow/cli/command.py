@@ -19,7 +19,8 @@ from typer.main import get_command
 
 from iocflow.cli.logs import LogFormat, LogLevel, Masked, logging_to_stderr
 from iocflow.cli.signals import Terminated, terminable
-from iocflow.cli.terminal import OutputClosedError, Terminal, described
+from iocflow.cli.streams import OUTPUT_CLOSED, OutputClosedError
+from iocflow.cli.terminal import Terminal, described
 from iocflow.errors import IocflowError
 from iocflow.launch import ExitCode
 from iocflow.launch.errors import LauncherError
@@ -31,8 +32,6 @@ INTERRUPTED = 130
 """What a shell expects of a process that Ctrl-C ended: 128 + SIGINT."""
 TERMINATED = 143
 """The same for SIGTERM: 128 + 15."""
-OUTPUT_CLOSED = 141
-"""What a shell expects of a process whose reader went away: 128 + SIGPIPE."""
 OF_FILE = ("profile", "values")
 """The common options that say how a FILE is read."""
 HELP = {"help_option_names": ["--help", "-h"]}
@@ -183,13 +182,11 @@ def _with_common_options(function: Callable[..., ExitCode], level: LogLevel) -> 
         for bundle in bundles:
             given[bundle.name] = bundle.annotation(**{each.name: given.pop(each.name) for each in _options_of(bundle)})
         terminal = Terminal(colour=not (options.no_color or os.environ.get("NO_COLOR")))
-        # The console script does not put it there, and containers name modules that lie beside their file.
-        sys.path.insert(0, os.getcwd())
         shown = options.log_level or level
         with logging_to_stderr(options.log_format, shown, traceback=options.traceback) as formatter:
             session = Session(options, terminal, formatter)
             with terminable():
-                status = _guarded(session, functools.partial(function, session, **given))
+                status = _guarded(session, functools.partial(_in_folder, functools.partial(function, session, **given)))
         raise typer.Exit(status)
 
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*flat, *common)]
@@ -201,6 +198,21 @@ def _with_common_options(function: Callable[..., ExitCode], level: LogLevel) -> 
 def _options_of(bundle: inspect.Parameter) -> list[inspect.Parameter]:
     """Return the options that a parameter stands for whose type is a dataclass."""
     return list(inspect.signature(bundle.annotation, eval_str=True).parameters.values())
+
+
+def _in_folder(work: Callable[[], ExitCode]) -> ExitCode:
+    """Do the work with the working directory first on the import path.
+
+    The console script does not put it there, and containers name modules that lie beside their file.
+
+    Raises:
+        UsageError: It is gone.
+    """
+    try:
+        sys.path.insert(0, os.getcwd())
+    except OSError as error:
+        raise UsageError(f"the working directory cannot be had ({error.strerror}); change to another one") from error
+    return work()
 
 
 def _worked(session: Session, work: Callable[[], ExitCode]) -> int:
@@ -239,7 +251,8 @@ def _guarded(session: Session, work: Callable[[], ExitCode]) -> int:
         return INTERRUPTED
     except IocflowError as error:
         sentence = " ".join(str(error).split())  # also what another library said in several lines
-        session.complain("; ".join((sentence, *getattr(error, "__notes__", ()))), error)
+        parts = map(described, error.exceptions) if isinstance(error, BaseExceptionGroup) else ()
+        session.complain("; ".join((sentence, *getattr(error, "__notes__", ()), *parts)), error)
         return ExitCode.FAILED
     except SystemExit as error:
         session.complain(f"the user's code ended the process: SystemExit({error.code})", error)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from iocflow.cli.streams import settle_streams
+from iocflow.cli.streams import (
+    OUTPUT_CLOSED,
+    OutputClosedError,
+    OutputFailedError,
+    release_streams,
+    settle_streams,
+    unwritten,
+)
+from iocflow.errors import IocflowError
 
 __all__ = ["COMMANDS", "build", "main"]
 
@@ -34,6 +45,8 @@ COMMANDS = {
 }
 """The commands in the order of the help, with the line that stands there: `--help` loads none of their modules."""
 
+USAGE = 2
+"""The exit status of wrong use."""
 MISSING = 'iocflow: {} needs {}, which is not installed; pip install "iocflow[durable]"'
 
 EPILOG = """
@@ -52,10 +65,34 @@ Exit status: 0 well, 1 a run failed or could not be found, 2 wrong use, 3 the co
 class LazyGroup(TyperGroup):
     """A group that knows its commands by name and line of help, and loads the one that was typed."""
 
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Read the command line; `--help` and `--version` write here.
+
+        Raises:
+            OutputClosedError: Nobody reads it any more.
+            OutputFailedError: It cannot be written.
+        """
+        with _written():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was typed, whose `--help` is written here; raises what `make_context` does."""
+        with _written():
+            return super().invoke(ctx)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that `args` begin with, loaded; a wrong name is refused before, with a hint."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, name and load_command(name), rest
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    """Tell a standard output that takes nothing from other errors: all that raises here is a result's writing."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritten(sys.stdout, error) from error
 
 
 def load_command(name: str) -> TyperCommand:
@@ -104,5 +141,23 @@ def _options(
 def main() -> NoReturn:
     """Run the command line; called by the installed script and by `python -m iocflow.cli`."""
     settle_streams()
-    build().main(prog_name="iocflow")
-    raise SystemExit(0)
+    status, failure = _run()
+    failure = failure or release_streams()
+    if isinstance(failure, OutputFailedError):
+        sys.stderr.write(f"iocflow: {failure}\n")
+    if failure is not None:
+        status = status or (OUTPUT_CLOSED if isinstance(failure, OutputClosedError) else 1)
+    raise SystemExit(status)
+
+
+def _run() -> tuple[str | int | None, IocflowError | None]:
+    """Run the command line; return its exit status, and why its output could not be written."""
+    try:
+        build().main(prog_name="iocflow")
+    except SystemExit as leaving:
+        return leaving.code, None
+    except (OutputClosedError, OutputFailedError) as error:
+        return 0, error
+    except OSError:
+        return USAGE, None  # wrong use, and nobody to be told of it
+    return 0, None

@@ -11,14 +11,10 @@ from typing import TextIO
 
 import typer
 
-from iocflow.errors import IocflowError
+from iocflow.cli.streams import lead_nowhere, unwritten
 from iocflow.launch.texts import error_text, json_line, printable
 
-__all__ = ["OutputClosedError", "Terminal", "described", "table"]
-
-
-class OutputClosedError(IocflowError):
-    """Whoever read the standard output has gone (`| head`): nobody wants the rest."""
+__all__ = ["Terminal", "described", "table"]
 
 
 class Terminal:
@@ -58,6 +54,7 @@ class Terminal:
 
         Raises:
             OutputClosedError: Nobody reads it any more.
+            OutputFailedError: It cannot be written.
         """
         self._put(self.mask(text))
 
@@ -66,6 +63,7 @@ class Terminal:
 
         Raises:
             OutputClosedError: Nobody reads it any more.
+            OutputFailedError: It cannot be written.
         """
         self._put(json_line(self._masked(data)))
 
@@ -75,12 +73,9 @@ class Terminal:
         A pipe of the user's own may break too: that is an error like any other. Afterwards standard output leads
         nowhere.
         """
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, BrokenPipeError):
-            cause = cause.__cause__
-        if cause is None or not _without_reader(sys.stdout):
+        if not _of_a_pipe(error) or not _without_reader(sys.stdout):
             return False
-        _lead_nowhere(sys.stdout)
+        lead_nowhere(sys.stdout)
         return True
 
     def _put(self, line: str) -> None:
@@ -88,9 +83,8 @@ class Terminal:
         try:
             stream.write(line + "\n")
             stream.flush()
-        except BrokenPipeError as error:
-            _lead_nowhere(stream)
-            raise OutputClosedError("standard output was closed") from error
+        except OSError as error:
+            raise unwritten(stream, error) from error
 
     def _masked(self, data: object) -> object:
         if isinstance(data, Mapping):
@@ -105,8 +99,11 @@ class Terminal:
         shown = printable(text) if head else "\n".join(map(printable, text.split("\n")))
         if self.colour and sys.stderr.isatty():
             head = typer.style(head, fg="red")
-        sys.stderr.write(f"{head}{shown}\n")
-        sys.stderr.flush()
+        try:
+            sys.stderr.write(f"{head}{shown}\n")
+            sys.stderr.flush()
+        except OSError:
+            lead_nowhere(sys.stderr)  # there is nobody to be told
 
     @contextmanager
     def reserved(self) -> Iterator[None]:
@@ -123,19 +120,18 @@ class Terminal:
         self._result = None
 
 
+def _of_a_pipe(error: BaseException) -> bool:
+    """Return whether it all comes of pipes that broke, each part of a group: what closing several beans raised, say."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_of_a_pipe, error.exceptions))
+    return isinstance(error, BrokenPipeError) or (error.__cause__ is not None and _of_a_pipe(error.__cause__))
+
+
 def _without_reader(stream: TextIO) -> bool:
     """Return whether a stream is a pipe that nobody reads any more; what is buffered in it stays there."""
     poll = select.poll()
     poll.register(stream, select.POLLOUT)
     return any(state & (select.POLLERR | select.POLLHUP) for _, state in poll.poll(0))
-
-
-def _lead_nowhere(stream: TextIO) -> None:
-    """Throw away what a stream still holds, and what is to come.
-
-    Whoever flushes it once more, at the latest the interpreter at its end, would complain.
-    """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def described(error: BaseException) -> str:

@@ -144,10 +144,12 @@ def shell(shop: Path, line: str) -> subprocess.CompletedProcess[str]:
         "run shop.yaml stopping --json",
         "check shop.yaml",
         "--help",
+        "--version",
+        "run --help",
     ],
 )
 def test_a_reader_that_leaves_is_no_error(start: Start, command: str) -> None:
-    """`| head` ends the command without a word on standard error."""
+    """`| head` ends the command without a word on standard error, with what shells expect."""
     process = start(*command.split(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.close()
@@ -155,7 +157,7 @@ def test_a_reader_that_leaves_is_no_error(start: Start, command: str) -> None:
     errors = process.stderr.read()
     process.wait(timeout=30)
     assert errors == ""
-    assert process.returncode in (1, 141)
+    assert process.returncode == 141
 
 
 PRINTING = """
@@ -182,6 +184,80 @@ def test_a_reader_that_leaves_before_the_beans_are_built(shop: Path, before: str
     done = shell(shop, line)
     assert (shop.parent / "status").read_text() == "141\n"
     assert done.stderr == ""
+
+
+LOUD = """
+
+class Loud(Activity[Shop]):
+    def __init__(self, wrong: bool = False) -> None:
+        self.wrong = wrong
+
+    def execute(self, context: Shop) -> None:
+        print("working", flush=True)
+
+    def close(self) -> None:
+        time.sleep(0.3)  # the reader has gone
+        try:
+            print("closing", flush=True)
+        finally:
+            if self.wrong:
+                raise ValueError("no end")
+"""
+
+
+@pytest.mark.parametrize(("wrong", "status"), [("false", 141), ("true", 1)])
+def test_a_reader_that_leaves_before_the_beans_are_closed(shop: Path, wrong: str, status: int) -> None:
+    """Beans that print while they are closed are no error either, unless closing failed for another reason, too."""
+    extend(shop, LOUD)
+    text = shop.read_text(encoding="utf-8")
+    loud = f"{{class: .Loud, close: close, args: {{wrong: {wrong}}}}}"
+    shop.write_text(text.replace("stop: {call: .stop}", f"stop: {loud}\n  other: {loud}"), encoding="utf-8")
+    shop.write_text(shop.read_text(encoding="utf-8").replace("[stop, say]", "[stop, other]"), encoding="utf-8")
+    done = shell(shop, f"{{ {IOCFLOW} run shop.yaml stopping; echo $? >status; }} | head -5")
+    assert (shop.parent / "status").read_text() == f"{status}\n"
+    assert len(done.stdout.splitlines()) == 5
+    assert ("ValueError: no end" in done.stderr) is (status == 1)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "status"), [("run shop.yaml stopping", 0), ("run shop.yaml gone", 2), ("nonsense", 2), ("--help", 141)]
+)
+def test_a_reader_of_both_streams_that_leaves(shop: Path, command: str, status: int) -> None:
+    """With `2>&1 | head` there is nobody to be told of anything, and the exit status is what it was."""
+    shell(shop, f"{{ sleep 0.3; {IOCFLOW} {command} 2>&1; echo $? >status; }} | true")
+    assert (shop.parent / "status").read_text() == f"{status or 141}\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["--help", "--version", "run --help", "graph shop.yaml", "check shop.yaml --json", "run shop.yaml stopping"],
+)
+def test_a_full_disk_is_told(shop: Path, command: str) -> None:
+    """A result that cannot be written ends the command with 1 and one line that says why."""
+    done = shell(shop, f"{IOCFLOW} {command} >/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "iocflow: standard output cannot be written: No space left on device\n"
+
+
+def test_what_user_code_prints_onto_a_full_disk(shop: Path) -> None:
+    """What was printed and still waits to be written at the end is told of as well."""
+    extend(shop, "\n\ndef murmur(context: Shop) -> None:\n    print('murmured')\n")
+    text = shop.read_text(encoding="utf-8").replace("{call: .stop}", "{call: .murmur}").replace("[stop, say]", "[stop]")
+    shop.write_text(text, encoding="utf-8")
+    done = shell(shop, f"env -u PYTHONUNBUFFERED {IOCFLOW} run shop.yaml stopping >/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "iocflow: standard output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("command", ["check ../shop.yaml", "run ../shop.yaml stopping", "schema", "graph ../shop.yaml"])
+def test_a_working_directory_that_is_gone(shop: Path, command: str) -> None:
+    """It is told in one line; `--help` answers all the same."""
+    done = shell(shop, f"mkdir gone; cd gone; rmdir ../gone; {IOCFLOW} {command}")
+    assert done.returncode == 2
+    assert done.stderr.startswith("iocflow: the working directory cannot be had (No such file or directory); change to")
+    assert len(done.stderr.splitlines()) == 1
+    assert shell(shop, f"mkdir gone; cd gone; rmdir ../gone; {IOCFLOW} --help").returncode == 0
 
 
 def test_another_pipe_that_breaks_is_an_error(shop: Path) -> None:
