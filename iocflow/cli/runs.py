@@ -34,14 +34,24 @@ class Only:
     processor: Annotated[str | None, typer.Option("--processor", metavar="ID", help="Only runs of that one.")] = None
     submitter: Annotated[str | None, typer.Option("--submitter", metavar="NAME", help="Only that one's runs.")] = None
     group: Annotated[str | None, typer.Option("--group", metavar="KEY", help="Only runs of that group.")] = None
-    after: Annotated[int, typer.Option("--after", metavar="RUN", min=0, help="Only runs with a higher id.")] = 0
+    after: Annotated[
+        int | None,
+        typer.Option("--after", metavar="RUN", min=0, help="The first with a higher id, in place of the newest."),
+    ] = None
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many at most.")] = 100
 
     def runs(self, client: Client) -> list[RunStatus]:
         """Return the runs."""
         asked = cast("list[State]", self.state or [])
         named = {"processor": self.processor, "submitter": self.submitter, "group": self.group}
-        return client.runs(states=asked, after=self.after, limit=self.limit, **named)
+        newest = self.after is None
+        return client.runs(states=asked, after=self.after or 0, limit=self.limit, newest=newest, **named)
+
+    def more(self, found: list[RunStatus]) -> str:
+        """Return how to see what may be left out."""
+        if len(found) < self.limit:
+            return ""
+        return "; these are the newest: --limit, --after" if self.after is None else f"; go on: --after {found[-1].id}"
 
 
 @command(
@@ -56,7 +66,7 @@ def runs(
     only: Only,
     as_json: Json = False,
 ) -> ExitCode:
-    """List durable runs in the order of their submission. No code of the application is loaded."""
+    """List durable runs, the newest, in the order of their submission. No code of the application is loaded."""
     for one in only.state or ():
         if one not in states():
             raise UsageError(f"there is no state {one}; {did_you_mean(one, states())}")
@@ -68,6 +78,5 @@ def runs(
         return ExitCode.OK
     for line in runs_lines(found, session.terminal):
         session.terminal.write(line)
-    more = f"; more may follow: --after {found[-1].id}" if len(found) == only.limit else ""
-    session.terminal.write(f"{len(found)} run{'' if len(found) == 1 else 's'}{more}")
+    session.terminal.write(f"{len(found)} run{'' if len(found) == 1 else 's'}{only.more(found)}")
     return ExitCode.OK

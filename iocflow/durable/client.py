@@ -276,11 +276,11 @@ class Client:
         group: str | None = None,
         after: int = 0,
         limit: int = 100,
+        newest: bool = False,
     ) -> list[RunStatus]:
-        """Return runs in order of submission, those with an id above `after`."""
-        return self.store.runs(
-            states=tuple(states), processor=processor, submitter=submitter, group=group, after=after, limit=limit
-        )
+        """Return the first so many runs with an id above `after`, or the `newest` of them, in order of submission."""
+        only = {"processor": processor, "submitter": submitter, "group": group}
+        return self.store.runs(states=tuple(states), **only, after=after, limit=limit, newest=newest)
 
     # Changing.
 

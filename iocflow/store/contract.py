@@ -340,8 +340,9 @@ class Store(Protocol):
         group: str | None = None,
         after: int = 0,
         limit: int = 100,
+        newest: bool = False,
     ) -> list[RunStatus]:
-        """Return runs by id, the newest last."""
+        """Return runs by id, the newest last: the first so many with an id above `after`, or the newest of them."""
 
     def history(self, run: int) -> list[Entry]:
         """Return a run's journal."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import TypeVar, urlsplit, urlunsplit
 
 from iocflow.store import operations, reading, upkeep
 from iocflow.store.contract import (
@@ -52,6 +53,13 @@ def open_url(url: str, *, create: bool = True) -> PostgresStore:
     return PostgresStore(url, create=create)
 
 
+def without_password(url: str) -> str:
+    """Return a URL as it may be told."""
+    parts = urlsplit(url)
+    who, at, where = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{who.partition(':')[0]}{at}{where}"))
+
+
 class PostgresStore:
     """The tables in one schema of a database. Every method is what the contract says.
 
@@ -77,8 +85,8 @@ class PostgresStore:
         Raises:
             StoreError: It cannot be opened, is no store, or a newer one.
         """
-        self.url = url
         address = Address.parse(url)
+        self.url = without_password(url)
         self._offset = offset
         self._schema = address.schema
         channel = f"iocflow {address.schema}".replace('"', "")
@@ -257,11 +265,12 @@ class PostgresStore:
         group: str | None = None,
         after: int = 0,
         limit: int = 100,
+        newest: bool = False,
     ) -> list[RunStatus]:
         """Return runs by id, the newest last."""
         filters = reading.Filters(states, processor, submitter, group)
         with self._read() as tables:
-            return reading.runs(tables, filters, after, limit)
+            return reading.runs(tables, filters, after, limit, newest=newest)
 
     def history(self, run: int) -> list[Entry]:
         """Return a run's journal."""

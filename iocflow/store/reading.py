@@ -81,21 +81,23 @@ class Filters(NamedTuple):
     group: str | None
 
 
-def runs(tables: Tables, filters: Filters, after: int, limit: int) -> list[RunStatus]:
-    """Return runs by id, the newest last."""
+def runs(tables: Tables, filters: Filters, after: int, limit: int, *, newest: bool) -> list[RunStatus]:
+    """Return runs by id, the newest last: the first so many, or the newest."""
+    order = "desc" if newest else "asc"
     wanted = {"processor": filters.processor, "submitter": filters.submitter, "key": filters.group}
     values: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     own = " and ".join(["r.id > :after", *(f"r.{name} = :{name}" for name in values)])
     if filters.states:
         places = dict.fromkeys(place for state in filters.states for place in STORED[state])
-        found = " union ".join(f"select r.id from run r where {place} and {own}" for place in places)
+        ids = " union ".join(f"select r.id from run r where {place} and {own}" for place in places)
         named = {f"state{i}": state for i, state in enumerate(filters.states)}
-        where = f"id in ({found}) and state in ({', '.join(':' + name for name in named)})"
+        where = f"id in ({ids}) and state in ({', '.join(':' + name for name in named)})"
         values |= named
     else:
-        where = f"id in (select r.id from run r where {own} order by r.id limit :limit)"
-    sql = f"select {rows.STATUS} from v_run_status where {where} order by id limit :limit"
-    return [rows.status(row, tables.now) for row in tables.rows(sql, after=after, limit=limit, **values)]
+        where = f"id in (select r.id from run r where {own} order by r.id {order} limit :limit)"
+    sql = f"select {rows.STATUS} from v_run_status where {where} order by id {order} limit :limit"
+    found = [rows.status(row, tables.now) for row in tables.rows(sql, after=after, limit=limit, **values)]
+    return found[::-1] if newest else found
 
 
 def counts(tables: Tables) -> dict[str, int]:

@@ -192,11 +192,12 @@ class SqliteStore:
         group: str | None = None,
         after: int = 0,
         limit: int = 100,
+        newest: bool = False,
     ) -> list[RunStatus]:
         """Return runs by id, the newest last."""
         filters = reading.Filters(states, processor, submitter, group)
         with self._connections.read() as tables:
-            return reading.runs(tables, filters, after, limit)
+            return reading.runs(tables, filters, after, limit, newest=newest)
 
     def history(self, run: int) -> list[Entry]:
         """Return a run's journal."""

@@ -66,6 +66,7 @@ def test_lists_can_be_narrowed_and_paged(store: Store, all_states: dict[State, l
     assert [one.id for one in store.runs(group="g-failed")] == all_states["failed"][:1]
     assert [one.id for one in store.runs(states=["waiting"], submitter="BETA")] == all_states["waiting"][1:]
     assert [one.id for one in store.runs(after=everything[3], limit=4)] == everything[4:8]
+    assert [one.id for one in store.runs(limit=4, newest=True)] == everything[-4:]
     pages: list[int] = []
     while page := store.runs(states=["failed", "queued", "running"], after=pages[-1] if pages else 0, limit=1):
         pages += [one.id for one in page]
