@@ -10,21 +10,8 @@ from fractions import Fraction
 from typing import Literal
 
 from iocflow.errors import ErrorRecord, StepLimitError, UnknownActivityError, record_of
-from iocflow.plan import (
-    Command,
-    End,
-    Ended,
-    Frame,
-    Plan,
-    Position,
-    ProcessorPlan,
-    Reply,
-    StepPlan,
-    command_at,
-    is_over,
-    numbers_of,
-    steps_of,
-)
+from iocflow.plan import Command, End, Ended, Frame, Plan, Position, ProcessorPlan, Reply, StepPlan
+from iocflow.position import command_at, is_over, numbers_of, steps_of
 
 
 def start(plan: Plan, *, seeded: bool = False) -> Position:

@@ -16,7 +16,8 @@ from iocflow.context import Asked, ProcessContext, StepInfo, succeed
 from iocflow.error_handling import Decision, HandlesErrors
 from iocflow.errors import ErrorRecord, IocflowError, LiveErrors, RunSignal, UnknownActivityError, blame, text_of
 from iocflow.hooks import Interceptor, RunObserver
-from iocflow.plan import Command, Ended, Plan, Position, Reply, is_stopping, steps_of
+from iocflow.plan import Command, Ended, Plan, Position, Reply
+from iocflow.position import is_stopping, steps_of
 from iocflow.run import RunEvent, Step, StepFailed, StepFinished, StepOutcome, StepStarted, current, utc
 
 

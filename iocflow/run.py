@@ -167,31 +167,33 @@ def utc(seconds: float) -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class RunStarted:
-    """A run began; `at` is in seconds since the epoch, as in all events."""
+class OfRun:
+    """What all events begin with: whose they are."""
 
     run_id: str
     processor: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(OfRun):
+    """A run began; `at` is in seconds since the epoch, as in all events."""
+
     at: float
 
 
 @dataclass(frozen=True, slots=True)
-class StepStarted:
+class StepStarted(OfRun):
     """An attempt of an activity begins."""
 
-    run_id: str
-    processor: str
     activity: str
     attempt: int
     at: float
 
 
 @dataclass(frozen=True, slots=True)
-class StepFailed:
+class StepFailed(OfRun):
     """An attempt failed, and was decided: `retry`, `continue`, `stop`, `goto`, `fail`, or `raise` (by the handler)."""
 
-    run_id: str
-    processor: str
     activity: str
     attempt: int
     error: Exception
@@ -200,21 +202,17 @@ class StepFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class StepFinished:
+class StepFinished(OfRun):
     """A row was added to the trail."""
 
-    run_id: str
-    processor: str
     step: Step
     at: float
 
 
 @dataclass(frozen=True, slots=True)
-class RunFinished:
+class RunFinished(OfRun):
     """A run ended, in whatever way."""
 
-    run_id: str
-    processor: str
     outcome: Outcome
     error: BaseException | None
     idle: bool

@@ -7,6 +7,7 @@ import copy
 import json
 import random
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from behaviour.sequences import SEQUENCES
 
 import iocflow.advance
 import iocflow.inline_loop
+import iocflow.position
 from iocflow import CONTINUE, ForEachProcessor, Processor, Retry, SequenceProcessor, activity
 from iocflow.advance import advance, start
 from iocflow.errors import ErrorRecord, record_of
@@ -95,12 +97,13 @@ def test_the_engine_changes_nothing_of_a_position(case: Case, monkeypatch: pytes
     assert all(moved == stored for moved, stored in kept)
 
 
-def test_advance_imports_nothing_that_acts() -> None:
+@pytest.mark.parametrize("module", [iocflow.advance, iocflow.position])
+def test_advance_imports_nothing_that_acts(module: ModuleType) -> None:
     """No clock, thread, random number or I/O is within its reach, nor a context, and it iterates over no set."""
-    tree = ast.parse(Path(iocflow.advance.__file__).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     plain = {node.names[0].name for node in ast.walk(tree) if isinstance(node, ast.Import)}
-    assert modules == {"__future__", "fractions", "typing", "iocflow.errors", "iocflow.plan"}
+    assert modules <= {"__future__", "fractions", "typing", "iocflow.errors", "iocflow.plan", "iocflow.position"}
     assert plain == set()
     loops = [node.iter for node in ast.walk(tree) if isinstance(node, ast.For | ast.comprehension)]
     assert not any(isinstance(node, ast.Set | ast.SetComp) for node in loops)
@@ -350,3 +353,22 @@ def test_a_handler_gets_the_key_of_its_step() -> None:
     asked, _ = advance(plan, position, {"error": broken()})
     assert asked["mode"] == "handle"
     assert asked["key"] == command["key"] == "inner/fail#1.1"
+
+
+@pytest.mark.parametrize(
+    ("over", "asked"),
+    [("", []), ("one", []), ("one/two", ["one/two"]), ("one/two/fail", ["one/two/fail"]), (None, ["one/two/fail"])],
+)
+def test_a_limit_s_end_passes_by_what_is_inside(over: str | None, asked: list[str]) -> None:
+    """A reply's error that is the end of a step's limit is put to that step's handlers first, be it stored or not."""
+    two = SequenceProcessor([activity(fail, on_error=CONTINUE)], context=Box, name="two", on_error=CONTINUE)
+    one = SequenceProcessor([activity(two, on_error=CONTINUE)], context=Box, name="one", finally_=[add])
+    plan = SequenceProcessor([one], context=Box, name="main").plan
+    late = record_of(TimeoutError, "late")
+    error: ErrorRecord = late if over is None else {**late, "over": over}
+    command, position = advance(plan, start(plan), json.loads(json.dumps({"error": error})))
+    assert [command["path"]] == (asked or ["one/add"])
+    if not asked:
+        assert [row["path"] for row in position["ended"]] == ["one/two/fail", "one/two"]
+        command, position = advance(plan, json.loads(json.dumps(position)), {})
+        assert (command["do"], command["end"]["outcome"]) == ("end", "FAILED")
