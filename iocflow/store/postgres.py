@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import TypeVar, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from iocflow.store import operations, reading, upkeep
 from iocflow.store.contract import (
