@@ -236,6 +236,7 @@ class App(DurableApp):
 
         Raises:
             CloseError: With all that was raised.
+            BaseException: What interrupted a bean's closing, as Ctrl-C does; the others are closed all the same.
         """
         if not self._closed:
             self._closed = True

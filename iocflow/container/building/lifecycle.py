@@ -31,12 +31,14 @@ class Lifecycle:
         self._open.append((bean, close))
 
     def close(self) -> None:
-        """Close all that is open, each one even if another fails.
+        """Close all that is open, each one even if another fails, or is interrupted by Ctrl-C.
 
         Raises:
             CloseError: With all that was raised.
+            BaseException: The first interruption, once all are closed; what else was raised is noted on it.
         """
         errors: list[Exception] = []
+        interruption: BaseException | None = None
         while self._open:
             bean, close = self._open.pop()
             try:
@@ -44,5 +46,11 @@ class Lifecycle:
             except Exception as error:  # noqa: BLE001 - the others are closed all the same
                 error.add_note(f"while {bean} was closed")
                 errors.append(error)
+            except BaseException as error:  # noqa: BLE001 - it is raised at the end
+                interruption = interruption or error
+        if interruption is not None:
+            for one in errors:
+                interruption.add_note(f"{one.__notes__[-1]}: {type(one).__name__}: {one}")
+            raise interruption
         if errors:
             raise CloseError("not everything could be closed", errors)

@@ -25,6 +25,21 @@ class Waiting(Activity[Shop]):
 """
 
 
+SLOWLY_CLOSING = """
+
+class Slow(Activity[Shop]):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def execute(self, context: Shop) -> None:
+        pass
+
+    def close(self) -> None:
+        print("closing", self.name, file=sys.stderr, flush=True)
+        time.sleep(10 if self.name == "third" else 0)
+        print("closed", self.name, file=sys.stderr, flush=True)
+"""
+
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -59,6 +74,25 @@ def test_a_signal_ends_a_run_in_good_order(
     assert process.returncode == status
     assert "closed" in errors
     assert says in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_a_bean_is_closed(shop: Path, start: Start, number: signal.Signals, status: int) -> None:
+    """Every other bean is closed all the same, and the exit status is that of the signal."""
+    extend(shop, SLOWLY_CLOSING)
+    slow = "{class: .Slow, close: close, args: {name: NAME}}"
+    beans = "".join(f"\n  {name}: {slow.replace('NAME', name)}" for name in ("first", "second", "third"))
+    text = shop.read_text(encoding="utf-8").replace("\n  stop: {call: .stop}", f"\n  stop: {{call: .stop}}{beans}")
+    shop.write_text(text.replace("[stop, say]", "[stop, first, second, third]"), encoding="utf-8")
+    process = start("run", "shop.yaml", "stopping", stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    while "closing third" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == status
+    assert [line for line in errors.splitlines() if "closed" in line] == ["closed second", "closed first"]
     assert "Traceback" not in errors
 
 

@@ -19,6 +19,9 @@ from tests.unit.container.parts import BUILT
 Loaded = Callable[..., App]
 
 
+INTERRUPTIONS: dict[str, type[BaseException]] = {"ctrl-c": KeyboardInterrupt, "exit": SystemExit}
+
+
 class Door:
     """Opens and closes, and fails when it is told to."""
 
@@ -36,10 +39,15 @@ class Door:
         await asyncio.sleep(0)
         BUILT.append(f"open {self.name} in {threading.current_thread().name}")
 
+    async def aclose(self) -> None:
+        self.close()
+
     def close(self) -> None:
         BUILT.append(f"close {self.name}")
         if self.fails == "close":
             raise OSError(f"{self.name} does not close")
+        if self.fails in INTERRUPTIONS:
+            raise INTERRUPTIONS[self.fails](self.name)
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +102,29 @@ def test_every_bean_is_closed(loaded: Loaded, built: list[str]) -> None:
         ("c does not close", ["while bean `c` was closed"]),
         ("b does not close", ["while bean `b` was closed"]),
     ]
+
+
+@pytest.mark.parametrize("kind", INTERRUPTIONS)
+@pytest.mark.parametrize("close", ["close", "aclose"])
+def test_an_interruption_keeps_no_bean_from_being_closed(
+    loaded: Loaded, built: list[str], kind: str, close: str
+) -> None:
+    """Ctrl-C or an exit while a bean is closed comes out when all are, with what else was raised noted on it."""
+    app = loaded(f"""
+        beans:
+          a: {{class: .Door, args: {{name: a}}, close: close}}
+          b: {{class: .Door, args: {{name: b, fails: {kind}}}, close: {close}}}
+          c: {{class: .Door, args: {{name: c, fails: close}}, close: close}}
+          d: {{class: .Door, args: {{name: d, fails: {kind}}}, close: {close}}}
+          e: {{class: .Door, args: {{name: e}}, close: close}}
+    """)
+    with pytest.raises(INTERRUPTIONS[kind]) as interrupted, app:
+        pass
+    assert built == ["close e", "close d", "close c", "close b", "close a"]
+    assert interrupted.value.args == ("d",)
+    assert interrupted.value.__notes__ == ["while bean `c` was closed: OSError: c does not close"]
+    app.close()
+    assert len(built) == 5
 
 
 def test_closing_does_not_hide_an_error(loaded: Loaded) -> None:
