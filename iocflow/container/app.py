@@ -68,7 +68,8 @@ class Objects(Protocol):
 class App(DurableApp):
     """An application, built from a container file by `load`, or here from processors that were built in Python.
 
-    Use it as a context manager: leaving closes what was built, last built first.
+    Use it as a context manager: leaving closes what was built, last built first. Like a mapping, it has beans and
+    processors by id, and their ids.
 
     Attributes:
         path: The container file; empty when it was built in Python.
@@ -159,6 +160,25 @@ class App(DurableApp):
         """
         self._refuse_unknown(id)
         return self._objects.get(id)
+
+    def __contains__(self, id: object) -> bool:
+        """Return whether there is a bean or processor of that id."""
+        self._refuse_closed()
+        return id in self._objects.ids
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the ids of beans and processors, in the order of the file; nothing is built for it."""
+        self._refuse_closed()
+        return iter(self._objects.ids)
+
+    def __len__(self) -> int:
+        """Return how many beans and processors there are."""
+        self._refuse_closed()
+        return len(self._objects.ids)
+
+    def __bool__(self) -> bool:
+        """Return True: an application without any bean is one, too."""
+        return True
 
     # As a callable, because `type[T]` takes no Protocol and no abstract class, which are what one asks for.
     def get(self, id: str, type: Callable[..., T]) -> T:

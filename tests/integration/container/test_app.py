@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from iocflow.container import App, UnknownIdError, WrongTypeError
+from iocflow.container import App, ClosedError, UnknownIdError, WrongTypeError
 from iocflow.context import ProcessContext
 from iocflow.errors import DuplicateNameError, IocflowError
 from iocflow.run import RunEvent, RunFinished
@@ -47,6 +47,31 @@ def test_unknown_ids(loaded: Loaded) -> None:
         assert isinstance(unknown.value, IocflowError)
         with pytest.raises(UnknownIdError, match="known: p"):
             app.processor("sned")
+
+
+def test_ids_as_of_a_mapping(loaded: Loaded, built: list[str]) -> None:
+    """`in`, iteration and `len` are about ids, as in a mapping: they build nothing, also of a prototype."""
+    with loaded(BODY.replace("real}}", "real}, scope: prototype}")) as app:
+        before = list(built)
+        assert list(app) == ["smtp", "send", "p"]
+        assert len(app) == 3
+        assert all(id in app for id in app)
+        assert "smpt" not in app
+        assert 0 not in app
+        assert [] not in app
+        assert built == before
+    for look in (lambda: "p" in app, lambda: iter(app), lambda: len(app)):
+        with pytest.raises(ClosedError):
+            look()
+
+
+def test_an_application_in_python_has_ids_too() -> None:
+    """It has its processors by id; an application without any is as true as any other."""
+    processor = SequenceProcessor([parts.Note()], context=ProcessContext, name="p")
+    app = App(processor)
+    assert (list(app), len(app), "p" in app, "q" in app) == (["p"], 1, True, False)
+    assert App()
+    assert len(App()) == 0
 
 
 def test_wrong_types(loaded: Loaded) -> None:
