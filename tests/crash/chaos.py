@@ -129,7 +129,7 @@ class Chaos:
         return self._nursery.start(
             "tests.crash.child:live",
             url=self.url,
-            program="orders",
+            program="order",
             options={"ledger": str(self.ledger.path), "takes": self.plan.takes},
             settings={"threads": 2, "lease": LEASE, "tick": TICK, "deliveries": 50},
             clock=self._random.choice([-HOUR, 0.0, HOUR]),

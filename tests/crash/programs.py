@@ -79,5 +79,5 @@ def orders(ledger: str, takes: float) -> dict[str, Job]:
     return {"order": order_job("leased", Ledger(Path(ledger), takes), "")}
 
 
-PROGRAMS: Mapping[str, Callable[..., dict[str, Job]]] = {"gated": gated, "poisonous": poisonous, "orders": orders}
+PROGRAMS: Mapping[str, Callable[..., dict[str, Job]]] = {"gated": gated, "poisonous": poisonous, "order": orders}
 """What makes the processors of a program."""
