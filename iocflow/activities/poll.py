@@ -115,13 +115,19 @@ class PollQuery(Activity[Any]):
         """Yield a seed for each new row, oldest first; each counts as handed over when the next one is asked for.
 
         Called by a launcher at every tick. One that ends before it asks for the next seed gets the same seed again, and
-        so does one that throws in the `SeedError` of a run that could not begin; that is told in the log.
+        so does one that throws in the `SeedError` of a run that could not begin: why is in the log then, and the row is
+        told beside it.
         """
         for key, row in self._new_rows(None):
             try:
-                yield self.seed_of(row)
+                seed = self.seed_of(row)
             except SeedError as error:
                 _log([self._refused(key, error)])
+                continue
+            try:
+                yield seed
+            except SeedError as error:
+                logger.warning("%s is left for later polls, no run could begin with it%s", *self._row(key, error))
             else:
                 self._hand_over(key, None)
 
@@ -131,11 +137,15 @@ class PollQuery(Activity[Any]):
 
     def _refused(self, key: str, error: SeedError) -> SeedError:
         """Return the error that tells which row makes no seed."""
+        row, hint = self._row(key, error)
+        return SeedError(f"{row} makes no seed and is left for later polls: {error}{hint}")
+
+    def _row(self, key: str, error: SeedError) -> tuple[str, str]:
+        """Return how messages call a row, and what may help against the error that it caused."""
         hint = ""
         if f"seed.{self.key} is " in str(error):
             hint = "; key_in_seed: false takes it out" if self.key_in_seed else "; key_in_seed: true puts it in"
-        row = f"{self.name}: the row with {self.key} {key!a:.200}"
-        return SeedError(f"{row} makes no seed and is left for later polls: {error}{hint}")
+        return f"{self.name}: the row with {self.key} {key!a:.200}", hint
 
     def _new_rows(self, remaining: float | None, again: str | None = None) -> list[tuple[str, dict[str, Any]]]:
         """Return the first rows that were not handed over, or whose key is `again`; no connection stays open."""

@@ -101,7 +101,7 @@ class DaemonHost:
         return Ended(launch.run_id, run.outcome, run.error, run)
 
     def _log(self, launch: Launch, ended: Ended, seconds: float, idle: bool) -> None:
-        if idle:
+        if idle or (ended.refused and launch.seed is not None):  # who brought the seed tells what becomes of it
             level = logging.DEBUG
         elif ended.acknowledgement is Acknowledgement.DONE:
             level = logging.INFO

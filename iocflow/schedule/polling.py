@@ -105,6 +105,7 @@ class PollingLauncher(BaseLauncher):
         self._waiting: datetime | None = None
         self._stopping = False
         self._timer: Timer | None = None
+        self._refused: SeedError | None = None
 
     @property
     def next_firing(self) -> datetime | None:
@@ -175,7 +176,11 @@ class PollingLauncher(BaseLauncher):
                 self._tick(moment, progress)
                 self._become(self._state)
         except BaseException as error:  # a poll's SystemExit ends its tick, not the daemon
-            logger.exception("launcher %s: the poll failed", self.name, extra={"launcher": self.name})
+            if error is self._refused:  # why no run could begin is in the log already
+                what = "the poll ended at a seed that no run could begin with"
+                logger.warning("launcher %s: %s", self.name, what, extra={"launcher": self.name})
+            else:
+                logger.exception("launcher %s: the poll failed", self.name, extra={"launcher": self.name})
             self.counters.add(Count.ERRORS)
             self._become(self._state, f"the last poll failed: {type(error).__qualname__}")
         finally:
@@ -213,7 +218,8 @@ class PollingLauncher(BaseLauncher):
             seed = next(seeds, _NO_MORE)
             while seed is not _NO_MORE and not self._stopping:
                 found += 1
-                seed = _following(seeds, self._refusal(moment, seed, progress))
+                self._refused = self._refusal(moment, seed, progress)
+                seed = _following(seeds, self._refused)
         if not found:
             self.counters.add(Count.NOTHING_FOUND)
             logger.debug("launcher %s: nothing found", self.name, extra={"launcher": self.name})

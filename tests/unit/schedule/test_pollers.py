@@ -211,6 +211,54 @@ def test_rows_wait_while_no_run_can_begin(host_with: HostWith, watch, tmp_path: 
     assert seen == [1, 2]
 
 
+class Priced(ProcessContext):
+    seed_data: dict[str, int]
+
+
+@pytest.mark.parametrize(
+    ("context", "why"),
+    [(Priced, "seed.price: 'much' is not int"), (Unmade, "the license server is down"), (Unseeded, "is down")],
+)
+def test_a_failure_is_told_once(
+    host_with: HostWith, tmp_path: Path, caplog: pytest.LogCaptureFixture, context: Any, why: str
+) -> None:
+    """One row that no run could begin with is one error in the log, and one line that names the row."""
+    database = tmp_path / "orders.db"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE orders (number INTEGER, price TEXT)")
+        connection.execute("INSERT INTO orders VALUES (1, 'much')")
+    caplog.set_level("INFO")
+    host = host_with("x")
+    poll = PollQuery(database, "SELECT number, price FROM orders", "number", key_in_seed=False)
+    processor = SequenceProcessor([nothing], context=context, name="order")
+    started(host, every("60s", processor, name="x", poll=poll)).turn()
+    eventually(lambda: counts(host, "x") == {"started": 1, "failed": 1} and len(caplog.records) > 1)
+    error, left = caplog.records
+    assert (error.levelname, left.levelname) == ("ERROR", "WARNING")
+    assert error.exc_info is not None
+    assert why in str(error.exc_info[1])
+    assert left.getMessage().startswith("poll-query: the row with number '1' is left for later polls, no run could")
+
+
+def test_a_poller_that_lets_the_failure_pass_tells_it_once(
+    host_with: HostWith, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A generator that does not catch what it is told ends the poll, which is a warning beside the run's error."""
+
+    class Finds:
+        def poll(self) -> Iterator[object]:
+            yield "a"
+
+    caplog.set_level("INFO")
+    host = host_with("x")
+    launcher = every("60s", CANNOT_BEGIN["no seed"], name="x", poll=Finds())
+    started(host, launcher).turn()
+    eventually(lambda: counts(host, "x") == {"started": 1, "failed": 1, "errors": 1} and len(caplog.records) > 1)
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+    assert caplog.messages[1] == "launcher x: the poll ended at a seed that no run could begin with"
+    eventually(lambda: launcher.trouble == "the last poll failed: SeedError")
+
+
 def test_none_is_no_seed(host_with: HostWith, work: Work) -> None:
     """A None that a poll yields starts no run without a seed: its generator is told, and a plain list goes on."""
     told: list[str] = []
