@@ -11,6 +11,9 @@ from iocflow.store.postgres_connections import Connection
 from iocflow.store.postgres_sql import NOW, for_driver
 from iocflow.store.tables import HELD, Held
 
+_BEGIN = f"select {NOW}, set_config('lock_timeout', '2s', true)"
+"""Submissions keep each other company on a group; who waits for all of them to be over lets others by now and then."""
+
 _OWNER = "select g.owner from run r join grp g on g.id = r.grp and r.state <> 2 where r.id = :run"
 
 _GROUP = "select id from grp where id = (select r.grp from run r where r.id = :run and r.state <> 2) for update"
@@ -23,7 +26,7 @@ class PostgresTables:
         """Take a connection on which a transaction is open."""
         self._connection = connection
         self._schema = schema
-        row = self.row(f"select {NOW}", shift=shift)
+        row = self.row(_BEGIN, shift=shift)
         assert row is not None
         self.now: float = row[0]
 

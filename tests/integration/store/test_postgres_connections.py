@@ -99,15 +99,15 @@ def test_a_connection_that_ends_in_a_call_is_told(store: PostgresStore, postgres
             raised.append(error)
 
     thread = threading.Thread(target=call)
-    with other(postgres_url) as connection:
+    with other(postgres_url) as connection, other(postgres_url) as watching:
         with connection.transaction():
             for table in ("worker", "plan", "run", "step", "signal"):
                 connection.execute(f"lock table {table} in access exclusive mode")
             thread.start()
-            while not (pids := waiting(connection, program(postgres_url))):
+            while not (pids := waiting(watching, program(postgres_url))):
                 time.sleep(0.01)
             for pid in pids:
-                connection.execute("select pg_terminate_backend(%s)", [pid])
+                watching.execute("select pg_terminate_backend(%s)", [pid])
             thread.join()
         assert [type(error) for error in raised] == [StoreLostError]
         act(store, work.id, run.id)
