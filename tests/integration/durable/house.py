@@ -15,7 +15,8 @@ from iocflow.durable.settings import WorkerSettings
 from iocflow.durable.worker import Worker
 from iocflow.run import Run
 from iocflow.store.contract import RunStatus, Store
-from tests.contract.store.stores import Kit
+from iocflow.store.postgres_connections import Address
+from tests.contract.store.stores import Kit, SqliteKit
 
 PATIENCE = 20.0
 """Seconds after which what should happen at once did not."""
@@ -46,6 +47,13 @@ class House:
         """Wire a sequence, named `job` unless the options say otherwise."""
         wired: Processor[Any] = SequenceProcessor(steps, context=context, **{"name": "job", **options})
         return self.wire(wired, **(durable or {}))
+
+    def table(self, name: str) -> str:
+        """Make a table of the domain, with one column, `what`; return its name, with its schema's if need be."""
+        if not isinstance(self.kit, SqliteKit):
+            name = f"{Address.parse(self.kit.url).schema}.{name}"
+        self.kit.sql(f"create table {name}(what text)")
+        return name
 
     # Working.
 

@@ -124,7 +124,7 @@ class Upgraded(ProcessContext):
 
 
 def test_a_context_that_the_class_cannot_read(house: House) -> None:
-    """A stored context that the changed class cannot read: the run is suspended, others go on; with the class mended, it goes on."""
+    """A stored context that the changed class cannot read suspends the run, till the class is mended; others go on."""
 
     def touch(context: Old) -> None:
         context.amount = "12 apples"
@@ -188,7 +188,7 @@ def test_a_seed_that_cannot_be_stored(house: House) -> None:
 
 
 def test_a_value_that_cannot_be_stored(house: House) -> None:
-    """A field that holds what would not come back is an error of the activity that left it there; its handler is asked."""
+    """A field that holds what would not come back is an error of the activity that left it; its handler is asked."""
     ledger = Ledger()
 
     def spoil(context: Order) -> None:

@@ -146,7 +146,7 @@ def test_c6(house: House) -> None:
 
 
 def test_c7(house: House) -> None:
-    """C7: a header and five lines of one order, in all 720 orders of arrival: one reader, and the same order each time."""
+    """C7: a header and five lines of one order, in all 720 orders of arrival: one reader, and always the same order."""
     parts = ["header", "line1", "line2", "line3", "line4", "line5"]
     inside: dict[str, int] = defaultdict(int)
     crowded: list[str] = []
@@ -177,7 +177,7 @@ def test_c7(house: House) -> None:
 
 
 def test_c10(house: House) -> None:
-    """C10: two workers come to do the same step: it is on record once, and the one that lost goes on with other work."""
+    """C10: two workers come to do the same step: it is on record once, and the one that lost goes on with others."""
     release, began = threading.Event(), threading.Event()
     attempts = itertools.count(1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import Any
@@ -125,7 +126,7 @@ def test_start_by(house: House) -> None:
 def test_t4(house: House) -> None:
     """T4: no worker lived for an hour, and the deadline was at ten minutes: the run is timed out, never started."""
     ledger = Ledger()
-    house.sequence(lambda context: ledger.note(context), context=Work, finally_=[clean])
+    house.sequence(ledger.note, context=Work, finally_=[clean])
     run = house.submit(deadline="10m")
     house.kit.advance(3600)
     house.work()
@@ -257,8 +258,6 @@ def test_t5(house: House) -> None:
     began: list[float] = []
 
     async def hang(context: Work) -> None:
-        import asyncio  # noqa: PLC0415 - only here
-
         began.append(time.monotonic())
         await asyncio.sleep(20)
 

@@ -20,131 +20,133 @@ class Booking(ProcessContext):
     handled: str = ""
 
 
+class Desk:
+    """A table of the domain, and activities that write to it in their step's transaction."""
+
+    def __init__(self, house: House) -> None:
+        self.house, self.table = house, house.table("booking")
+
+    def rows(self) -> list[str]:
+        return sorted(what for (what,) in self.house.kit.sql(f"select what from {self.table}"))
+
+    def write(self, context: Booking, what: str) -> None:
+        context.step.transaction.execute(f"insert into {self.table}(what) values ('{what}')")
+
+    def book(self, context: Booking, what: str = "booked") -> None:
+        self.write(context, f"{what} {context.n}")
+        context.n += 1
+
+    def fail(self, context: Booking) -> None:
+        self.book(context, "never")
+        context.step.group.state = "never"
+        raise ValueError("after the row")
+
+    def handle_error(self, context: Booking, error: Exception) -> Any:
+        """Write a row, as a handler."""
+        self.write(context, "handled")
+        context.handled = f"{context.n} {error}"
+        return CONTINUE
+
+
 @pytest.fixture
-def rows(house: House) -> Any:
-    """Make a table of the domain; return a function that reads it."""
-    house.kit.sql("create table booking(what text)")
-    return lambda: sorted(what for (what,) in house.kit.sql("select what from booking"))
-
-
-def book(context: Booking, what: str = "booked") -> None:
-    """Write a row of the domain in the step's transaction."""
-    context.step.transaction.execute(f"insert into booking(what) values ('{what} {context.n}')")
-    context.n += 1
-
-
-def fail(context: Booking) -> None:
-    book(context, "never")
-    context.step.group.state = "never"
-    raise ValueError("after the row")
-
-
-def note(context: Booking, error: Exception) -> Any:
-    """Write a row of the domain, as a handler."""
-    context.step.transaction.execute("insert into booking(what) values ('handled')")
-    context.handled = f"{context.n} {error}"
-    return CONTINUE
-
-
-class Handler:
-    def handle_error(self, context: Any, error: Exception) -> Any:
-        return note(context, error)
+def desk(house: House) -> Desk:
+    return Desk(house)
 
 
 def transactional(what: Any, **options: Any) -> Any:
     return activity(what, mode="transactional", **options)
 
 
-def test_rows_and_record_are_one(house: House, rows: Any) -> None:
+def test_rows_and_record_are_one(house: House, desk: Desk) -> None:
     """The rows that a transactional step writes are there with its record; the steps around it are leased."""
 
     def leased(context: Booking) -> None:
         context.n += 100
 
-    house.sequence(leased, transactional(book), leased, transactional(book, name="again"), context=Booking)
+    house.sequence(leased, transactional(desk.book), leased, transactional(desk.book, name="again"), context=Booking)
     run = house.submit()
     house.work()
     assert house.state(run) == "completed"
-    assert rows() == ["booked 100", "booked 201"]
+    assert desk.rows() == ["booked 100", "booked 201"]
     assert house.context(run).n == 202
 
 
-def test_the_first_step_is_transactional(house: House, rows: Any) -> None:
+def test_the_first_step_is_transactional(house: House, desk: Desk) -> None:
     """A transactional step may be the first: it has its seed, and its own transaction."""
 
     def first(context: Booking) -> None:
         context.n = context.seed_data
-        book(context)
+        desk.book(context)
 
     house.sequence(transactional(first), context=Booking)
     run = house.submit(seed=5)
     house.work()
-    assert (house.state(run), rows()) == ("completed", ["booked 5"])
+    assert (house.state(run), desk.rows()) == ("completed", ["booked 5"])
 
 
-def test_a_failure_rolls_back_rows_context_and_group(house: House, rows: Any) -> None:
-    """A failed step leaves nothing: its rows are rolled back, context and group's state fall back to the last record."""
-    house.sequence(transactional(book), transactional(fail), context=Booking, name="job")
+def test_a_failure_rolls_back_rows_context_and_group(house: House, desk: Desk) -> None:
+    """A failed step leaves nothing: no row, and context and group's state are those of the last record."""
+    house.sequence(transactional(desk.book), transactional(desk.fail), context=Booking, name="job")
     run = house.submit(group="G")
     house.work()
     status = house.client.status(run)
     assert (status.state, status.outcome) == ("failed", "error")
-    assert rows() == ["booked 0"]
+    assert desk.rows() == ["booked 0"]
     assert house.context(run).n == 1
     assert house.trail(run) == "book, fail FAILED"
     assert house.kit.sql("select key from group_state") == []
 
 
-def test_the_handler_comes_after_the_roll_back(house: House, rows: Any) -> None:
+def test_the_handler_comes_after_the_roll_back(house: House, desk: Desk) -> None:
     """The handler of a failed step sees the context of the last record; what it writes goes with the step's record."""
-    house.sequence(transactional(book), transactional(fail, on_error=Handler()), context=Booking)
+    house.sequence(transactional(desk.book), transactional(desk.fail, on_error=desk), context=Booking)
     run = house.submit()
     house.work()
     assert house.state(run) == "completed"
-    assert rows() == ["booked 0", "handled"]
+    assert desk.rows() == ["booked 0", "handled"]
     context = house.context(run)
     assert (context.n, context.handled) == (1, "1 after the row")
     assert house.trail(run) == "book, fail HANDLED"
 
 
-def test_attempts_are_transactions(house: House, rows: Any) -> None:
+def test_attempts_are_transactions(house: House, desk: Desk) -> None:
     """Each attempt is a transaction of its own, on the context of the last record."""
 
     def twice(context: Booking) -> None:
-        book(context, f"attempt {context.step.attempt}")
+        desk.book(context, f"attempt {context.step.attempt}")
         if context.step.attempt < 3:
             raise ValueError("not yet")
 
     house.sequence(transactional(twice, on_error=RetryingErrorHandler(attempts=3)), context=Booking)
     run = house.submit()
     house.work()
-    assert rows() == ["attempt 3 0"]
+    assert desk.rows() == ["attempt 3 0"]
     assert house.context(run).n == 1
     assert house.trail(run) == "twice DONE x3"
 
 
 @pytest.mark.parametrize("how", ["commit", "rollback"])
-def test_ending_the_transaction_is_refused(house: House, rows: Any, how: str) -> None:
+def test_ending_the_transaction_is_refused(house: House, desk: Desk, how: str) -> None:
     """An activity that ends the step's transaction itself fails, and nothing that it wrote stays."""
 
     def end(context: Booking) -> None:
-        book(context)
+        desk.book(context)
         getattr(context.step.transaction, how)()
 
     house.sequence(transactional(end), context=Booking)
     run = house.submit()
     house.work()
     status = house.client.status(run)
-    assert (status.state, rows()) == ("failed", [])
+    assert (status.state, desk.rows()) == ("failed", [])
     assert status.error is not None
     assert "the activity ended the transaction" in status.error["message"]
 
 
-def test_ending_the_transaction_in_sql_is_refused(house: House, rows: Any) -> None:
+def test_ending_the_transaction_in_sql_is_refused(house: House, desk: Desk) -> None:
     """`commit` as a statement is noticed, too: the run does not go on as if its step and record were one."""
 
     def end(context: Booking) -> None:
-        book(context)
+        desk.book(context)
         context.step.transaction.execute("commit")
 
     house.sequence(transactional(end), context=Booking)
@@ -155,9 +157,9 @@ def test_ending_the_transaction_in_sql_is_refused(house: House, rows: Any) -> No
     assert "transaction" in (status.error["message"] if status.error else status.reason)
 
 
-def test_there_is_no_transaction_in_a_leased_step(house: House) -> None:
+def test_there_is_no_transaction_in_a_leased_step(house: House, desk: Desk) -> None:
     """`context.step.transaction` in a step that is leased is an error that says what to write."""
-    house.sequence(book, context=Booking)
+    house.sequence(desk.book, context=Booking)
     run = house.submit()
     house.work()
     status = house.client.status(run)
@@ -183,32 +185,32 @@ def test_outgoing_submits_go_with_the_step(house: House, broken: bool) -> None:
     assert [one.state for one in house.client.runs(processor="other")] == ([] if broken else ["completed"] * 2)
 
 
-def test_a_wait_rolls_back_what_came_before(house: House, rows: Any) -> None:
+def test_a_wait_rolls_back_what_came_before(house: House, desk: Desk) -> None:
     """A transactional step that waits leaves nothing of its beginning; all is done in one when the signal came."""
 
     def wait(context: Booking) -> None:
-        book(context)
+        desk.book(context)
         context.n += context.step.wait_for("approved")
-        book(context)
+        desk.book(context)
 
     house.sequence(transactional(wait), context=Booking)
     run = house.submit()
     house.work()
-    assert (house.state(run), rows()) == ("waiting", [])
+    assert (house.state(run), desk.rows()) == ("waiting", [])
     house.client.signal(run, "approved", 10)
     house.work()
-    assert (house.state(run), rows()) == ("completed", ["booked 0", "booked 11"])
+    assert (house.state(run), desk.rows()) == ("completed", ["booked 0", "booked 11"])
     assert house.context(run).n == 12
 
 
-def test_the_memo_goes_with_the_step(house: House, rows: Any) -> None:
+def test_the_memo_goes_with_the_step(house: House, desk: Desk) -> None:
     """The memo of a transactional step is written with its record, and undone with its rows."""
     seen: list[dict[str, Any]] = []
 
     def remember(context: Booking) -> None:
         seen.append(dict(context.step.memo))
         context.step.memo["row"] = "written"
-        book(context)
+        desk.book(context)
         if context.step.attempt == 1:
             raise ValueError("again")
 
@@ -217,18 +219,18 @@ def test_the_memo_goes_with_the_step(house: House, rows: Any) -> None:
     house.work()
     assert house.state(run) == "completed"
     assert seen == [{}, {}]
-    assert rows() == ["booked 0"]
+    assert desk.rows() == ["booked 0"]
 
 
-def test_transactions_in_branches(house: House, rows: Any) -> None:
+def test_transactions_in_branches(house: House, desk: Desk) -> None:
     """Transactional steps may stand in branches: they take turns, and both are on record."""
 
     def left(context: Booking) -> None:
-        context.step.transaction.execute("insert into booking(what) values ('left')")
+        desk.write(context, "left")
         context.n += 1
 
     def right(context: Booking) -> None:
-        context.step.transaction.execute("insert into booking(what) values ('right')")
+        desk.write(context, "right")
         context.handled = "right"
 
     branches = {"left": transactional(left), "right": transactional(right)}
@@ -237,15 +239,15 @@ def test_transactions_in_branches(house: House, rows: Any) -> None:
     run = house.submit()
     house.work(threads=4)
     assert house.state(run) == "completed"
-    assert rows() == ["left", "right"]
+    assert desk.rows() == ["left", "right"]
     assert (house.context(run).n, house.context(run).handled) == (1, "right")
 
 
-def test_a_roll_back_in_a_branch_changes_no_field(house: House, rows: Any) -> None:
+def test_a_roll_back_in_a_branch_changes_no_field(house: House, desk: Desk) -> None:
     """A branch whose transaction was rolled back has changed nothing: what another branch changed is joined."""
 
     def left(context: Booking) -> None:
-        context.step.transaction.execute("insert into booking(what) values ('left')")
+        desk.write(context, "left")
         if context.step.attempt == 1:
             context.n += 1
             raise ValueError("again")
@@ -260,18 +262,18 @@ def test_a_roll_back_in_a_branch_changes_no_field(house: House, rows: Any) -> No
     run = house.submit(seed=1)
     house.work()
     assert house.state(run) == "completed"
-    assert rows() == ["left"]
+    assert desk.rows() == ["left"]
     assert (house.context(run).n, house.context(run).handled) == (10000, "2")
 
 
-def test_a_run_that_is_taken_away_in_its_transaction(house: House, rows: Any) -> None:
+def test_a_run_that_is_taken_away_in_its_transaction(house: House, desk: Desk) -> None:
     """A run that is cancelled while its transaction is open: nothing of the step stays, and it is told."""
     if isinstance(house.kit, SqliteKit):
         pytest.skip("a SQLite file has one writer: nobody can cancel while the transaction is open")
     entered, go_on, ledger = threading.Event(), threading.Event(), Ledger()
 
     def slow(context: Booking) -> None:
-        book(context)
+        desk.book(context)
         entered.set()
         go_on.wait(20)
 
@@ -283,23 +285,23 @@ def test_a_run_that_is_taken_away_in_its_transaction(house: House, rows: Any) ->
     assert house.client.cancel(run)
     go_on.set()
     assert house.wait(run).state == "cancelled"
-    assert rows() == []
+    assert desk.rows() == []
     assert ledger.whats == ["finally"]
     assert "fenced_out" in house.kinds(run)
 
 
-def test_many_transactions_of_many_workers(house: House, rows: Any) -> None:
+def test_many_transactions_of_many_workers(house: House, desk: Desk) -> None:
     """Runs with transactional steps on two workers: each row is written once."""
 
     def write(context: Booking) -> None:
-        context.step.transaction.execute(f"insert into booking(what) values ('{context.seed_data}')")
+        desk.write(context, f"{context.seed_data}")
 
     house.sequence(transactional(write), write_later, transactional(write, name="again"), context=Booking)
     runs = [house.submit(seed=i) for i in range(30)]
     for _ in range(2):
         house.worker(threads=3)
     assert house.wait_all(runs) == ["completed"] * 30
-    assert rows() == sorted([str(i) for i in range(30)] * 2)
+    assert desk.rows() == sorted([str(i) for i in range(30)] * 2)
 
 
 def write_later(context: Booking) -> None:
