@@ -7,7 +7,7 @@ import concurrent.futures
 import inspect
 import threading
 import weakref
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Iterable
 from contextvars import Context
 from typing import Any, Self, TypeVar
 
@@ -28,6 +28,7 @@ class AsyncRunner:
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._waits: dict[int, concurrent.futures.Future[Any]] = {}
 
     def run(self, awaitable: Awaitable[T], timeout: float | None = None) -> T:
         """Return what `awaitable` gives; log records on the loop carry the caller's run.
@@ -44,6 +45,7 @@ class AsyncRunner:
                 if inspect.iscoroutine(unused):
                     unused.close()
             raise
+        self._waits[threading.get_ident()] = future
         try:
             result, interruption = future.result()
         except concurrent.futures.CancelledError as error:
@@ -51,9 +53,16 @@ class AsyncRunner:
         except BaseException:
             future.cancel()
             raise
+        finally:
+            del self._waits[threading.get_ident()]
         if interruption is not None:
             raise interruption
         return result  # type: ignore[return-value]
+
+    def cancel(self, threads: Iterable[int]) -> None:
+        """Cancel what the threads with these idents wait for."""
+        for future in filter(None, map(self._waits.get, threads)):
+            future.cancel()
 
     def refuse_own_thread(self) -> None:
         """Raise when called on the loop, which would wait for itself for ever."""

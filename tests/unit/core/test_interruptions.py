@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,3 +113,74 @@ def test_retrying_stops_at_an_interruption() -> None:
     with pytest.raises(SystemExit):
         SequenceProcessor([leave], context=lambda: context, on_error=Asking(lambda *_: Retry())).do_activities()
     assert context.n == 1
+
+
+# Branches end at once.
+
+
+async def hang(context: Any) -> None:
+    await asyncio.sleep(60)
+
+
+RETRIED = activity(fail, on_error=Asking(lambda *_: Retry(60)))
+WAITING: dict[str, Any] = {
+    "a pause": RETRIED,
+    "what is awaited": activity(hang),
+    "a pause deep inside": inner(inner(RETRIED, name="deep"), finally_=[add]),
+    "nested branches": ParallelSplitProcessor({"l": hang, "r": RETRIED}, context=Box, name="nested"),
+    "parallel items": inner(fill, ForEachProcessor("items", hang, as_="item", parallel=2, context=Box)),
+}
+QUIT = """
+import os, signal, threading
+from unit.core.test_interruptions import Box, ParallelSplitProcessor, SequenceProcessor, WAITING, note_after
+
+def leave(number, frame):
+    raise {error}
+
+signal.signal(signal.SIGTERM, leave)
+split = ParallelSplitProcessor(dict(left=WAITING[{waiting!r}], right=WAITING[{waiting!r}]), context=Box)
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+try:
+    SequenceProcessor([split, note_after], context=Box, finally_=[note_after]).do_activities()
+except {error} as raised:
+    print("left", type(raised).__name__, *sorted(thread.name for thread in threading.enumerate()))
+"""
+
+
+def note_after(context: Any) -> None:
+    print("went on")
+
+
+@pytest.mark.parametrize("waiting", WAITING)
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "SystemExit"])
+def test_a_signal_ends_waiting_branches(waiting: str, error: str) -> None:
+    """What a signal handler raises in the thread that waits for branches passes at once, and leaves no branch."""
+    program = QUIT.format(waiting=waiting, error=error)
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(__file__).parents[3])])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    began = time.monotonic()
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50, check=False)
+    assert time.monotonic() - began < 30
+    names = done.stdout.split()
+    assert names[:2] == ["left", error], done.stderr
+    assert set(names[2:]) <= {"MainThread", "iocflow-async"}
+    assert "Halted" not in done.stderr
+
+
+@pytest.mark.parametrize("waiting", WAITING)
+def test_an_interrupted_branch_ends_the_others(waiting: str, caplog: pytest.LogCaptureFixture) -> None:
+    """What one raises passes at once; the others are not told of as failed."""
+    raised = SystemExit("enough")
+
+    def leave(context: Box) -> None:
+        time.sleep(0.1)
+        raise raised
+
+    caplog.set_level(logging.ERROR)
+    began = time.monotonic()
+    with pytest.raises(SystemExit) as caught:
+        ParallelSplitProcessor({"left": WAITING[waiting], "right": leave}, context=Box).launch()
+    assert caught.value is raised
+    assert time.monotonic() - began < 30
+    assert caplog.records == []
