@@ -24,10 +24,8 @@ _NOT_OWN = "{!r} is no field that is yours to set; name another"
 
 def field_faults(items: str, as_: str, failed: str | None, collect: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield what makes the fields of a for-each unusable: the option's name in a container file, and what is wrong."""
-    lists = [
-        *([("failed", failed, "the items that failed")] if failed else []),
-        *(("collect", f, "results") for f in collect),
-    ]
+    lists = [("failed", failed, "the items that failed")] if failed else []
+    lists += [("collect", field, "results") for field in collect]
     holds: dict[str, str] = {}
     for option, field, what in [("for-each", items, "the items"), ("as", as_, "the item"), *lists]:
         if _is_taken(field) or (field == "seed_data" and holds):

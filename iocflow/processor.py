@@ -116,7 +116,8 @@ class Processor(Composed[C]):
         self.handlers = as_handlers(options.get("on_error"))
         inner = [step.activity for step in (*self.steps, *self.finally_) if isinstance(step.activity, Processor)]
         self.bound_fields: frozenset[str] = frozenset().union(*(one.bound_fields for one in inner))
-        self.new_context: Callable[[], C] = context if isinstance(context, type) else self._checked(context)
+        made = context if isinstance(context, type) else functools.partial(_made, self.name, context)
+        self.new_context: Callable[[], C] = made
         self._own_runner = options.get("async_runner")
         self._engine: Engine | None = None
         for one in (*self.steps, *self.finally_):
@@ -216,16 +217,6 @@ class Processor(Composed[C]):
             refuse_class(hook)
         self.runner = self._own_runner or runner or AsyncRunner()
         self.calls, self.names = self._plain()
-
-    def _checked(self, factory: Callable[[], C]) -> Callable[[], C]:
-        """Return a function that makes a context as `factory` does, and refuses anything else."""
-
-        def new_context() -> C:
-            context = factory()
-            _check_context(self.name, type(context))
-            return context
-
-        return new_context
 
     def _launch(
         self, seed: Any, run_id: str = "", scheduled_for: datetime | None = None, key: str = "", *, here: bool
@@ -353,6 +344,13 @@ class Body(Processor[C]):
     def describe(self, compiler: Compiler) -> ProcessorPlan:
         """Return the activities as a sequence."""
         return compiler.describe(self, "sequence")
+
+
+def _made(processor: str, factory: Callable[[], C]) -> C:
+    """Return the context that `factory` makes, and nothing else."""
+    context = factory()
+    _check_context(processor, type(context))
+    return context
 
 
 def _check_context(processor: str, made: type) -> None:

@@ -8,8 +8,8 @@ import tokenize
 from collections.abc import Iterator
 
 # The design hopes for 1,000. Imports, signatures and typed fields alone take some 740, and the rules of the semantics
-# the rest: this is where it stands, and it shall not grow.
-CORE_LINES = 2030
+# the rest, with what testers found to be missing from them: this is where it stands, and it shall not grow.
+CORE_LINES = 2220
 FILE_LINES = 400
 FUNCTION_LINES = 50
 
