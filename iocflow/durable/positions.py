@@ -59,5 +59,7 @@ def read(plan: Plan, text: str) -> Place:
 
 def retriable(position: Position) -> bool:
     """Return whether an operator's retry may go on from here: nothing failed or was given up on the way here."""
-    closing = [frame["closing"] for frame in position["stack"] if "closing" in frame]
-    return not position["unwind"] and all(end["error"] is None for end in closing)
+    ends = [frame["closing"] for frame in position["stack"] if "closing" in frame]
+    if position["end"] is not None:
+        ends.append(position["end"])
+    return not position["unwind"] and all(end["error"] is None for end in ends)

@@ -150,7 +150,52 @@ def test_a_timeout_that_nobody_catches_is_an_error_of_the_activity(house: House)
     assert house.context(run).heard == (2, "at last")
 
 
-def test_several_waits_in_one_activity(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_t6(house: House) -> None:
+    """T6: a timer of 60 s that is armed anew after 30 s fires once, at 90 s: a wait that a signal begins again."""
+    fired: list[float] = []
+
+    def timer(context: Deal) -> None:
+        while True:
+            try:
+                context.step.wait_for("arm", timeout=60.0)
+            except TimeoutError:
+                fired.append(house.store.now())
+                return
+
+    house.sequence(timer, context=Deal)
+    run = house.submit()
+    began = house.store.now()
+    for second in range(0, 120, 5):
+        if second == 30:
+            house.client.signal(run, "arm")
+        house.work()
+        house.kit.advance(5)
+    assert house.state(run) == "completed"
+    assert len(fired) == 1
+    assert 90 <= fired[0] - began < 97
+
+
+def test_an_operator_s_retry_waits_anew(house: House) -> None:
+    """A run that failed because its signal did not come in time waits anew when an operator lets it go on."""
+
+    def wait(context: Deal) -> None:
+        context.heard = (context.step.wait_for("approved", timeout=60.0),)
+
+    house.sequence(add, wait, context=Deal)
+    run = house.submit()
+    house.work()
+    house.kit.advance(61)
+    house.work()
+    assert house.state(run) == "failed"
+    assert house.client.retry(run)
+    house.work()
+    assert house.state(run) == "waiting"
+    house.client.signal(run, "approved", "now")
+    house.work()
+    assert (house.state(run), house.context(run).heard) == ("completed", ("now",))
+
+
+def test_several_waits_in_one_activity(house: House) -> None:
     """An activity that waits several times gets at once what it had; each time it runs from its beginning."""
     ledger = Ledger()
 
