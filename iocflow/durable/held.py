@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -10,6 +9,7 @@ from typing import Any
 
 from iocflow.advance import start
 from iocflow.durable.clock import StoreClock
+from iocflow.durable.ending import UNWIND, ended, finished, suspended
 from iocflow.durable.errors import ContextError
 from iocflow.durable.fork import Fork
 from iocflow.durable.job import Job
@@ -21,32 +21,36 @@ from iocflow.durable.step_info import GroupState
 from iocflow.durable.strand import Strand
 from iocflow.errors import LiveErrors
 from iocflow.plan import End, Plan, Position
-from iocflow.run import Outcome, RunFinished, RunStarted
+from iocflow.run import RunStarted
 from iocflow.store.contract import Claimed, Ending, Record, Saved, StepTransaction, Store
 
 _LOGGER = logging.getLogger("iocflow.durable")
-_UNWIND = {"cancel": "CANCELLED", "timeout": "TIMEOUT"}
-_ENDINGS = {
-    "COMPLETED": ("completed", "ok"),
-    "STOPPED": ("completed", "stopped"),
-    "FAILED": ("failed", "error"),
-    "CANCELLED": ("cancelled", "cancelled"),
-    "TIMEOUT": ("failed", "timeout"),
-}
 
 
 class Held:
     """One run that this worker holds.
 
     Strands run in several threads, one at a time each; what concerns all of them is done under a lock.
+
+    Attributes:
+        worker: The id that the worker claimed it with.
+        branched: Whether it has, or had, several strands.
+        writing: Held by who writes rows of a run with several strands, from their numbers to the end of the commit.
     """
 
-    transactional = begun = False
+    transactional = begun = branched = False
 
     def __init__(
-        self, claimed: Claimed, job: Job | None, store: Store, clock: StoreClock, save: Callable[[Move], None]
+        self,
+        claimed: Claimed,
+        worker: int,
+        job: Job | None,
+        store: Store,
+        clock: StoreClock,
+        save: Callable[[Move], None],
     ) -> None:
         """Take a claim; `save` makes a move durable before it returns."""
+        self.worker, self.writing = worker, threading.Lock()
         self.claimed, self._job, self.store, self.clock, self._save = claimed, job, store, clock, save
         self.key = f"{claimed.submitter}/{claimed.number}"
         self.errors = LiveErrors()
@@ -55,7 +59,7 @@ class Held:
         self._n = claimed.n
         self._active = 0
         self._parking = Parking(claimed)
-        self._unwind = _UNWIND.get(claimed.ask or "", "")
+        self._unwind = UNWIND.get(claimed.ask or "", "")
         self._lock = threading.RLock()
 
     @property
@@ -109,9 +113,9 @@ class Held:
         claimed, now = self.claimed, self.clock.now()
         if claimed.n == 0 and claimed.ask is None:
             if claimed.deadline is not None and claimed.deadline <= now:
-                return self._ended("failed", "timeout", "the deadline has passed")
+                return ended(self.claimed, "failed", "timeout", "the deadline has passed")
             if claimed.start_by is not None and claimed.start_by <= now:
-                return self._ended("failed", "expired", "was not started in time")
+                return ended(self.claimed, "failed", "expired", "was not started in time")
         return None
 
     def _quick(self, saved: Saved | None) -> Quick | None:
@@ -192,7 +196,7 @@ class Held:
             self._go(strand, move)
         elif strand.doubtful and self.claimed.ask is None:
             why = f"in doubt: a worker died while {command['path']} was under way, and it must not be repeated unasked"
-            move.ending = self._suspended(why, "in_doubt")
+            move.ending = suspended(self.claimed, why, "in_doubt")
         elif strand.doubtful and self.claimed.ask == "done":
             strand.reply = {}
             self._go(strand, move)
@@ -208,6 +212,7 @@ class Held:
             strand.reply = strand.failed(error)
             self._go(strand, move)
             return
+        self.branched = True
         fork = Fork(strand, saved)
         if self._unwind:
             places = {thread: read(strand.plan, one.pos) for thread, one in saved.items()}
@@ -271,7 +276,7 @@ class Held:
         if self.claimed.key is not None:
             move.state = self.group.changed()
         if last:
-            move.ending = self._ended("completed", "ok")
+            move.ending = ended(self.claimed, "completed", "ok")
         else:
             move.ready.append(quick)
         return move
@@ -352,34 +357,14 @@ class Held:
 
     def _end(self, strand: Strand, end: End, move: Move) -> None:
         if strand.fork_of is None:
-            self._finish(strand, end, move)
+            move.ending = finished(strand, end)
         else:
             strand.fork_of.ended(int(strand.thread.rpartition(".")[2]), strand, end)
             self._begin(strand.fork_of, move)
 
-    def _finish(self, strand: Strand, end: End, move: Move) -> None:
-        state, outcome = _ENDINGS[end["outcome"]]
-        error = None
-        if end["error"] is not None:
-            strand.log_once(end["error"], logging.ERROR, "%s failed", self.job.processor.name)
-            error = json.dumps({**end["error"], "raises": end["raises"]})
-        if state == "failed" and outcome == "error" and self.job.durable.on_failure == "incident":
-            state = "suspended"
-        reason = strand.context.stop_reason if outcome == "stopped" else ""
-        move.ending = self._ended(state, outcome, reason, error)
-        live = None if end["error"] is None else self.errors.live(end["error"])
-        final = Outcome.__members__.get(end["outcome"], Outcome.FAILED)
-        strand.tell(RunFinished, final, live, strand.idle, self.clock.now())
-
-    def _ended(self, state: Any, outcome: str, reason: str = "", error: str | None = None) -> Ending:
-        return Ending(self.claimed.id, self.claimed.group, state, outcome, reason, error)
-
-    def _suspended(self, reason: str, outcome: str = "unreadable") -> Ending:
-        return self._ended("suspended", outcome, reason)
-
     def given_up(self, reason: str) -> Move:
         """Return the move that suspends the run, because it cannot go on here."""
-        return Move(self, ending=self._suspended(reason))
+        return Move(self, ending=suspended(self.claimed, reason))
 
     # For strands.
 

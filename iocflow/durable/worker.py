@@ -13,7 +13,6 @@ import os
 import platform
 import threading
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 
 from iocflow.durable.clock import StoreClock
@@ -22,6 +21,7 @@ from iocflow.durable.hand import Hand, Ready
 from iocflow.durable.held import Held
 from iocflow.durable.job import Job
 from iocflow.durable.move import Move
+from iocflow.durable.pending import Pending, batch_of
 from iocflow.durable.settings import WorkerSettings
 from iocflow.durable.strand import Strand
 from iocflow.durable.upkeep import Upkeep
@@ -31,7 +31,7 @@ from iocflow.store.errors import FencedError, StoreError, StoreFullError, Transa
 
 _LOGGER = logging.getLogger("iocflow.durable")
 _BACKOFF = (0.1, 0.3, 1.0, 3.0, 10.0)
-_PATIENCE = 1.0
+_PATIENCE, _AGAIN = 1.0, 0.005
 
 
 class Worker:
@@ -41,14 +41,13 @@ class Worker:
         """Take the store and the processors by id."""
         self.store, self.jobs, self.settings = store, jobs, settings or WorkerSettings()
         self._hand = Hand()
-        self._pending: deque[Move] = deque()
+        self._pending = Pending()
         self._lead = threading.Lock()
         self._changed = threading.Condition()
         self._waiting = 0
         self._window = Window(self.settings.threads, self.settings.window)
         self._look, self._stopping, self._sweeping = True, False, False
         self._hungry, self._ended = threading.Event(), threading.Event()
-        self._late: list[int] = []
         self._restarts = 0
         self._id, self._last_commit, self._last_taken = 0, 0.0, 0.0
         self._wake_at: float | None = None
@@ -103,14 +102,14 @@ class Worker:
         self._last_commit = time.monotonic()
         self._look = True
 
-    def _restart(self, *, fenced: bool) -> None:
-        """Give up all that is in hand, whose records may be lost, and begin anew as another worker.
+    def _restart(self, id: int, *, fenced: bool) -> None:
+        """Give up all that is in hand, whose records may be lost, and begin anew as another worker than `id`.
 
-        It waits before, ever longer, when nothing was recorded since the last time.
+        It waits before, ever longer, when nothing was recorded since the last time. Called with the lead.
         """
-        self._drop_all()
-        if not fenced:
-            self._late.clear()  # what was under way may be on record
+        if id != self._id:
+            return  # another thread heard of it, too
+        self._drop_all(late=fenced)
         self._restarts += 1
         for delay in itertools.chain(_BACKOFF[self._restarts - 1 :], itertools.repeat(_BACKOFF[-1])):
             if self._restarts > 1 and self._ended.wait(delay):
@@ -126,21 +125,9 @@ class Worker:
             else:
                 return
 
-    def _drop_all(self) -> None:
+    def _drop_all(self, *, late: bool = True) -> None:
         self._hand.drop_all()
-        while self._pending:
-            self._drop(self._pending.popleft())
-
-    def _drop(self, move: Move) -> None:
-        """Give up a move of a run that this worker does not hold any more."""
-        if move.to_record:
-            self._late.append(move.held.claimed.id)
-        move.tell_done()
-
-    def _tell_late(self) -> None:
-        """Journal whose records were dropped."""
-        late, self._late = self._late, []
-        self.store.fenced_out(self._id, late)
+        self._pending.drop_all(late=late)
 
     # Working.
 
@@ -180,22 +167,28 @@ class Worker:
 
     def _do_in_transaction(self, strand: Strand) -> None:
         """Let a strand do its step in a transaction of its own, with its record."""
+        held = strand.held
         try:
-            with self.store.begin(self._id, lease=self.settings.lease) as transaction:
-                move = strand.held.go(strand, transaction)
-                receipt = transaction.commit(self._batch([move]))
+            with held.writing, self.store.begin(held.worker, lease=self.settings.lease) as transaction:
+                if held.revoked:
+                    return
+                move = held.go(strand, transaction)
+                receipt = transaction.commit(batch_of([move], self._hand, self._room()))
         except FencedError:
             with self._lead:
-                self._restart(fenced=True)
+                self._restart(held.worker, fenced=True)
         except TransactionError as error:  # what the activity committed by itself is done: not again, unasked
-            self._pending.append(self._given_up(strand.held, str(error)))
+            self._pending.append(self._given_up(held, str(error)))
         except StoreError as error:
             _LOGGER.warning("the transaction of %s is lost: %s", strand.command.get("path"), error)
             with self._lead:
-                self._restart(fenced=False)
+                self._restart(held.worker, fenced=False)
         else:
             with self._lead:
                 self._settle([move], receipt)
+        finally:
+            with self._lead:
+                self._pending.resume(held)
 
     def _ready(self, strands: Sequence[Ready]) -> None:
         self._hand.ready.extend(strands)
@@ -232,55 +225,38 @@ class Worker:
 
     def _commit(self) -> None:
         """Write all that is pending, and claim; called with the lead."""
-        moves: list[Move] = []
-        while self._pending and len(moves) < self.settings.window:
-            move = self._pending.popleft()
-            if move.held.revoked:
-                self._drop(move)
-            else:
-                moves.append(move)
+        moves = self._pending.take(self.settings.window)
         began, idle = time.monotonic(), self._last_commit
         self._look = False
         try:
-            if self._late:
+            if self._pending.late:
                 self._tell_late()
-            receipt = self.store.commit(self._id, self._batch(moves), lease=self.settings.lease)
+            batch = batch_of(moves, self._hand, self._room())
+            receipt = self.store.commit(self._id, batch, lease=self.settings.lease)
         except FencedError as error:
             _LOGGER.warning("%s: what %s runs did since their last record is dropped", error, len(moves))
-            self._pending.extendleft(reversed(moves))
-            self._restart(fenced=True)
+            self._pending.put_back(moves)
+            self._restart(self._id, fenced=True)
         except StoreFullError as error:
             _LOGGER.error("%s; nothing is lost, the next try is in %s s", error, _BACKOFF[2])
-            self._pending.extendleft(reversed(moves))
+            self._pending.put_back(moves)
             self._ended.wait(_BACKOFF[2])
         except StoreError as error:
             _LOGGER.warning("the store is lost (%s): what %s runs did is done again", error, len(moves))
-            self._pending.extendleft(reversed(moves))
-            self._restart(fenced=False)
+            self._pending.put_back(moves)
+            self._restart(self._id, fenced=False)
         else:
             self._last_commit = time.monotonic()
             self._restarts = 0 if moves else self._restarts
             self._window.adapt((self._last_commit - began) / max(self._last_commit - idle, 1e-9), len(moves))
             self._settle(moves, receipt)
+        finally:
+            self._pending.written()
 
-    def _batch(self, moves: Sequence[Move]) -> Batch:
-        batch = Batch()
-        for move in moves:
-            if move.records and move.records[0].n == 0:
-                move.records = move.held.numbered(move.records)
-            batch.records += move.records
-            batch.taken += move.taken
-            if move.state is not None and move.held.claimed.key is not None:
-                batch.states[move.held.claimed.key] = move.state
-            if move.ending is not None:
-                batch.endings.append(move.ending)
-            if move.rest is not None:
-                batch.rests.append(move.rest)
-            if move.lets_go and not self._hand.goes_on(move):
-                batch.released.append(move.held.claimed.group)
-        batch.claim = self._room() + len(batch.released)
-        batch.alone = len(self._hand) == len(batch.released)
-        return batch
+    def _tell_late(self) -> None:
+        """Journal whose records were dropped."""
+        late, self._pending.late = self._pending.late, []
+        self.store.fenced_out(self._id, late)
 
     def _settle(self, moves: Sequence[Move], receipt: Receipt) -> None:
         """Take up what the commit made possible; called with the lead."""
@@ -303,7 +279,8 @@ class Worker:
 
     def _claimed(self, claimed: Claimed) -> list[Held]:
         """Take a run into the hand; return it if it is the first of its group."""
-        held = Held(claimed, self.jobs.get(claimed.processor), self.store, self._clock, self._save)
+        job = self.jobs.get(claimed.processor)
+        held = Held(claimed, self._id, job, self.store, self._clock, self._save)
         return [held] if self._hand.take(held) else []
 
     def _save(self, move: Move) -> None:
@@ -318,6 +295,7 @@ class Worker:
             with self._lead:
                 if not move.done.is_set():
                     self._commit()
+            move.done.wait(_AGAIN)
         if move.held.revoked:
             raise FencedError(f"run {move.held.claimed.id} was taken from this worker")
 
@@ -327,6 +305,7 @@ class Worker:
         """Look for new work, for what is due, and for the dead; show life when no commit did."""
         upkeep = Upkeep(self.store, self.settings)
         while not self._stopping:
+            id = self._id
             try:
                 patience = self._patience()
                 if self._hungry.wait(patience) and not self._stopping:
@@ -340,7 +319,7 @@ class Worker:
                     self._give_back()
             except FencedError:
                 with self._lead:
-                    self._restart(fenced=True)
+                    self._restart(id, fenced=True)
             except StoreError as error:
                 _LOGGER.warning("the store does not answer: %s", error)
                 self._ended.wait(_BACKOFF[1])
