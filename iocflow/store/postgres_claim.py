@@ -6,13 +6,15 @@ from iocflow.store.contract import Claimed, Saved, Signal
 from iocflow.store.places import live
 from iocflow.store.postgres_pipeline import Row
 from iocflow.store.postgres_sql import NOW
-from iocflow.store.schema import NEXT, SLICE
+from iocflow.store.schema import SLICE
 
 _PROBE = f"""probe as materialized (select (select min(r.wake) from run r where r.wake is not null) as wake,
-  (select min(r.expiry) from run r where r.expiry is not null) as expiry,
-  exists (select 1 from run r where r.grp = 0 and r.state = 1) as loose, {NOW} as now),
- late as materialized (select coalesce(wake <= now, false) or coalesce(expiry <= now, false) or loose as late
-  from probe)"""
+  (select min(r.expiry) from run r where r.expiry is not null) as expiry, {NOW} as now)"""
+
+_FREE = """g.owner is null and g.gate = 0
+   and g.id <> all(array(select v.grp from revoked v where v.worker = :worker))"""
+
+_NOTIFY = "case when rest.more and exists (select 1 from idle) then pg_notify(:channel, '') end"
 
 _SLICE = f"""(select t.id, t.place from (
   (select k.id, 0 as place from run k where k.id = g.keeper and k.state = 0)
@@ -21,30 +23,45 @@ _SLICE = f"""(select t.id, t.place from (
    order by f.id limit {SLICE})) t order by t.place, t.id limit {SLICE})"""
 """The runs of group `g` that go along: the keeper first, then by number."""
 
-_NOTIFY = "case when rest.more and exists (select 1 from idle) then pg_notify(:channel, '') end"
+_LAST = f"""greatest(g.keeper, (select max(l.id) from (
+   select f.id from run f where f.grp = g.id and f.state = 0 order by f.id limit {SLICE}) l))"""
+
+_TAKE = f"update grp g set owner = :worker, batch = :batch, turn = turn + 1, upto = coalesce({{last}}, {2**62})"
+
+CLAIM_PLAIN = f"""with {_PROBE},
+ late as materialized (select coalesce(wake <= now, false) or coalesce(expiry <= now, false)
+   or exists (select 1 from run r where r.grp = 0 and r.state = 1)
+   or exists (select 1 from grp g where g.owner is null and g.gate = 0 and g.suspect = 1 order by g.due limit 1)
+   as late from probe),
+ taken as ({_TAKE.format(last=_LAST)} where g.id = any(array(
+   select g.id from grp g where not (select late from late) and {_FREE}
+   order by g.due, g.id limit :claim for no key update skip locked)) returning g.id),
+ rest as materialized (select exists (select 1 from grp g where {_FREE} and g.id <> all(array(select id from taken))
+   order by g.due, g.id limit 1) as more)
+ select array(select id from taken), rest.more, probe.wake, late.late, {_NOTIFY} from probe, late, rest"""
+"""Claims the groups that wait longest; nothing while there are suspects, or runs to wake, to time out or to bring to
+their groups."""
+
+LATE = 3
+"""The column that says that nothing was claimed for that reason."""
+
+_HEAD = """coalesce((select k.id from run k where k.id = g.keeper and k.state = 0),
+   (select min(f.id) from run f where f.grp = g.id and f.state = 0))"""
 
 CLAIM = f"""with {_PROBE},
  head as materialized (select h.id, h.suspect, row_number() over () as place from (
-  select g.id, g.suspect from grp g
-  where g.owner is null and g.gate = 0 and (:forced = 1 or not (select late from late))
-   and g.id <> all(array(select v.grp from revoked v where v.worker = :worker))
+  select g.id, g.suspect from grp g where {_FREE}
   order by g.due, g.id limit :claim + 1 for no key update skip locked) h),
  bound as materialized (select coalesce(min(place) filter (where suspect = 1), :claim + 2) as place from head),
- taken as (update grp g set owner = :worker, batch = :batch, turn = turn + 1, upto = coalesce(
-   case when g.suspect = 1 then {NEXT} else (select max(l.id) from {_SLICE} l) end, {2**62})
+ taken as ({_TAKE.format(last=f"case when g.suspect = 1 then {_HEAD} else {_LAST} end")}
   where g.id = any(array(select head.id from head, bound
    where (head.place < bound.place and head.place <= :claim) or (head.place = 1 and bound.place = 1 and :alone = 1)))
   returning g.id),
- rest as (select bound.place > :claim + 1 and (select count(*) from head) > :claim as more from bound)
- select array(select id from taken), rest.more, probe.wake, late.late,
-  {_NOTIFY} from probe, late, rest"""
-"""Claims nothing while there are runs to wake, to time out or to bring to their groups, unless `forced`."""
+ rest as materialized (select bound.place > :claim + 1 and (select count(*) from head) > :claim as more from bound)
+ select array(select id from taken), rest.more, probe.wake, false, {_NOTIFY} from probe, rest"""
+"""Claims without these conditions: a suspect only alone and with one run, and nothing past it."""
 
-LATE = 3
-"""The column that says that nothing was claimed, because something has to be done before."""
-
-LOOK = f"""with {_PROBE}, rest as (select coalesce((select g.suspect = 0 from grp g where g.owner is null
-   and g.gate = 0 and g.id <> all(array(select v.grp from revoked v where v.worker = :worker))
+LOOK = f"""with {_PROBE}, rest as materialized (select coalesce((select g.suspect = 0 from grp g where {_FREE}
   order by g.due, g.id limit 1), false) as more)
  select array[]::bigint[], rest.more, probe.wake, false, {_NOTIFY} from probe, rest"""
 """The same answer without a claim."""

@@ -194,9 +194,9 @@ class Committer:
         values = base | {"channel": self._channel}
         if not batch.claim:
             return [call(self._texts.look, values)]
-        values |= {"claim": batch.claim, "alone": int(batch.alone), "forced": int(forced)}
-        values["batch"] = random.getrandbits(62)
-        return [call(self._texts.claim, values), call(self._texts.load, values)]
+        values |= {"claim": batch.claim, "alone": int(batch.alone), "batch": random.getrandbits(62)}
+        claim = self._texts.claim if forced else self._texts.claim_plain
+        return [call(claim, values), call(self._texts.load, values)]
 
 
 def fenced(worker: int) -> FencedError:

@@ -7,7 +7,7 @@ and keeps out who takes runs from it.
 from __future__ import annotations
 
 from iocflow.store.groups import EMPTIED, SETTLED, UNSETTLED
-from iocflow.store.postgres_claim import CLAIM, LOAD, LOOK
+from iocflow.store.postgres_claim import CLAIM, CLAIM_PLAIN, LOAD, LOOK
 from iocflow.store.postgres_pipeline import Statement
 from iocflow.store.postgres_sql import NOW, named
 from iocflow.store.schema import WOKE
@@ -17,7 +17,7 @@ _TYPES = {
     **dict.fromkeys(("began", "ended"), "double precision"),
     **dict.fromkeys(("kind", "thread", "name", "outcome", "error", "result", "place"), "text"),
     "context": "bytea",
-    **dict.fromkeys(("worker", "claim", "alone", "forced", "batch", "suspect"), "bigint"),
+    **dict.fromkeys(("worker", "claim", "alone", "batch", "suspect"), "bigint"),
     **dict.fromkeys(("shift", "lease"), "double precision"),
     "channel": "text",
     **dict.fromkeys(("groups", "touched", "runs", "ns", "attempts", "plans", "retries", "taken", "seens"), "bigint[]"),
@@ -100,7 +100,8 @@ OWN_STEPS = f"""with put as ({_MANY})
 
 TOLD = f"with out as (select run from revoked where worker = :worker), {_FENCED_OUT} select run from out"
 
-_MINE = "exists (select 1 from grp g where g.id = {group} and g.owner = :worker)"
+_MINE = "(select g.owner from grp g where g.id = {group}) = :worker"
+"""Whether the worker holds a group: looked up by its number, and not among all that the worker holds or held."""
 
 TAKEN = f"""update signal set fate = 'taken' where id = any(:taken) and fate is null and exists (
  select 1 from run r where r.id = signal.run and r.state = 0 and {_MINE.format(group="r.grp")})"""
@@ -196,6 +197,7 @@ class Texts:
         self.settled = self._statement("settled", SETTLED_SOLE)
         self.let_go = self._statement("let_go", LET_GO)
         self.claim = self._statement("claim", CLAIM)
+        self.claim_plain = self._statement("claim_plain", CLAIM_PLAIN)
         self.look = self._statement("look", LOOK)
         self.load = self._statement("load", LOAD)
 

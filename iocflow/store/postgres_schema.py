@@ -23,6 +23,7 @@ _EXTRAS = (
     "alter table grp add batch bigint",
     "drop index {schema}.grp_held",
     "create index grp_held on grp(owner, batch) where owner is not null",
+    "create index grp_suspect on grp(due) where owner is null and gate = 0 and suspect = 1",
     # Dead versions of a group stand in the way of every claim; they are cleared away early.
     """alter table grp set (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500,
  autovacuum_vacuum_cost_delay = 0)""",
