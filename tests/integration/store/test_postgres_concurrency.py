@@ -198,3 +198,29 @@ def test_claims_without_a_batch_are_not_held_up(store: PostgresStore) -> None:
         assert len(works[0].claim(2)) == 1
         assert store.commit(works[1].id, Batch(claim=2), lease=LEASE).claimed == []
         assert time.monotonic() - began < 5
+
+
+def test_a_worker_does_not_wait_for_a_submission(store: PostgresStore) -> None:
+    """A group that somebody is just submitting to is let go of as open; whoever finds it empty after all deletes it."""
+    work = Work(store)
+    address = Address.parse(store.url)
+    for commits in (False, True):
+        work.submit(group="g")
+        (run,) = work.claim()
+        with psycopg.connect(address.conninfo) as submitter:
+            submitter.execute(f"select id from {address.schema}.grp where key = 'g' for key share")
+            began = time.monotonic()
+            work.end(run)
+            assert work.claim(5) == []
+            assert time.monotonic() - began < 5
+            if commits:
+                submitter.execute(
+                    f"insert into {address.schema}.run(grp, key, processor, due, body, digest, submitter, number, submitted)"
+                    " values (%s, 'g', 'order', 0, '{{}}', 'd', 'OTHER', '1', 0)",
+                    [run.group],
+                )
+        found = work.claim(5)
+        assert [one.submitter for one in found] == (["OTHER"] if commits else [])
+        work.end(*found)
+        with psycopg.connect(address.conninfo) as connection:
+            assert connection.execute(f"select count(*) from {address.schema}.grp").fetchone() == (0,)
