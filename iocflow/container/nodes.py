@@ -101,8 +101,10 @@ def plain(node: Node) -> Any:
 
 
 def clipped(text: str, *, length: int = 60) -> str:
-    """Return `text` as a message quotes it: one line, cut after `length` characters."""
+    """Return `text` as a message quotes it: one line, cut after `length` characters, blanks around it in quotes."""
     line = " ".join(text.split())
+    if line and text != text.strip():
+        line = f'"{" " * text[0].isspace()}{line}{" " * text[-1].isspace()}"'
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
 

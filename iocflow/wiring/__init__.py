@@ -161,8 +161,14 @@ def check_id(id: str, noun: str, place: Place, findings: Findings) -> bool:
     """
     if _ID.fullmatch(id):
         return True
-    what = f"`{' '.join(id.split())}` cannot be the id of a {noun}" if id.strip() else f"the id of a {noun} is empty"
+    bare, shown = id.strip(), " ".join(id.split())
+    what = f"`{shown}` cannot be the id of a {noun}" if bare else f"the id of a {noun} is empty"
     remedy = "write letters, digits, `-` and `_`, beginning with a letter or a digit"
+    if bare != id and _ID.fullmatch(bare):
+        what, remedy = (
+            f"the id `{bare}` of a {noun} has a blank beside it",
+            f"write `{bare}`, without quotes",
+        )
     findings.error(place, what, remedy)
     return False
 

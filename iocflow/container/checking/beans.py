@@ -94,7 +94,7 @@ class Beans:
             return Inner(self.inner(node))
         name = self._checks.text(node, what)
         if name is None or not isinstance(node, Scalar):
-            return _unknown(node) if is_unresolved(node) else None
+            return _unknown(node) if isinstance(node, Scalar) else None
         if "." not in name:
             id = self._checks.lookup(node, what, fit)
             return None if id is None else Reference(id, node.place)
@@ -118,7 +118,10 @@ class Beans:
         if "depends-on" in table.entries:
             listed = checks.listed(table.entries["depends-on"])
             ids = [(checks.lookup(node, f"`depends-on` of {bean.owner}"), node.place) for node in listed]
-            bean.depends_on = tuple(Reference(id, place) for id, place in ids if id is not None)
+            for id, place in ids:
+                if id is not None and id == bean.id:
+                    checks.error(place, f"`depends-on` of {bean.owner} names that bean itself", "remove it")
+            bean.depends_on = tuple(Reference(id, place) for id, place in ids if id not in (None, bean.id))
         bean.on_error = self.rules.of(table, bean.owner) or ()
         bean.time_limit = time_limit(table, bean.owner, checks)
         bean.mode, bean.on_lost = step_options(table, bean.owner, checks)

@@ -24,7 +24,7 @@ from iocflow.container.inspecting.annotations import (
 from iocflow.container.inspecting.calling import protocol_refusal
 from iocflow.container.inspecting.coercion import Coercion, MisfitError
 from iocflow.container.inspecting.parameters import Signatures
-from iocflow.container.nodes import described, has_unresolved, is_table, is_tagged, is_unresolved
+from iocflow.container.nodes import clipped, described, has_unresolved, is_literal, is_table, is_tagged, is_unresolved
 from iocflow.container.reading.document import Document
 from iocflow.wiring import BeanInfo, Listing, Node, Place, Scalar, Table, did_you_mean
 
@@ -165,12 +165,23 @@ class Checks:
         if is_unresolved(node):
             return None
         if isinstance(node, Scalar) and not node.tag and isinstance(node.value, str) and node.value:
-            return node.value
+            return None if self._has_blanks(node, what) else node.value
         if isinstance(node, Scalar) and node.tag:
             self.error(node.place, f"{what} is tagged `!{node.tag}`", "write the bare name; no tag is needed here")
         else:
             self.error(node.place, f"{what} is {described(node)}", "write one name")
         return None
+
+    def _has_blanks(self, node: Scalar, what: str) -> bool:
+        """Note it when a name begins or ends with a blank, which nobody sees."""
+        name = str(node.value)
+        bare = name.strip()
+        if name == bare or not bare:
+            return False
+        where = "end" if name[0] == bare[0] else "beginning"
+        remedy = f"write `{clipped(node.text.strip())}`" if is_literal(node) else "correct what it stands for"
+        self.error(node.place, f"{what} is {described(node)}, which has a blank at its {where}", remedy)
+        return True
 
     def table(self, node: Node, what: str) -> Table | None:
         """Return the node if it is a mapping, or note that it is none."""
@@ -212,6 +223,8 @@ class Checks:
         id = node.value if isinstance(node, Scalar) else None
         if not isinstance(id, str) or not isinstance(node, Scalar):
             self.error(node.place, f"{what} is {described(node)}", "write the id of a bean or processor")
+            return None
+        if self._has_blanks(node, what):
             return None
         if id in self.beans or id in self.processors:
             return id

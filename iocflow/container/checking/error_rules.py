@@ -104,6 +104,10 @@ class Rules:
                 remedy = f"write `{{then: {word}}}`" if word != "retry" else "write `{retry: {attempts: 3}}`"
                 self._checks.error(node.place, f"{what} is `{word}`, a bare decision", remedy)
                 return None
+            if isinstance(node, Scalar) and node.value is None and not node.tag:
+                remedy = "name a handler, or write a rule as `{retry: {attempts: 3}}`; to have none, write `[]`"
+                self._checks.error(node.place, f"{what} is {described(node)}", remedy)
+                return None
             handler = self._handler(node, what)
             return None if handler is None else Rule(node.place, handler)
         self._checks.unknown_keys(node, RULE_KEYS, what)

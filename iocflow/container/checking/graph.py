@@ -172,7 +172,9 @@ class Graph:
                 path[one.id] = iter(self.needs[one.id])
 
     def _circle(self, circle: list[str], closing: Reference) -> None:
-        provider = closing.id in self._checks.beans and not any(id in self._checks.processors for id in circle)
+        holder = self._checks.defined.get(circle[-1])
+        given = holder is not None and all(one is not closing for one in holder.depends_on)
+        provider = given and closing.id in self._checks.beans and self._checks.processors.keys().isdisjoint(circle)
         self._checks.error(
             closing.place,
             f"beans need each other in a circle: {' -> '.join((*circle, closing.id))}",

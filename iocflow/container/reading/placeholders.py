@@ -15,6 +15,7 @@ _TOKEN = re.compile(r"\$\$\{|\$\{|\}")
 _HEAD = re.compile(r"(?:(env|secret):)?(\w[\w.-]*)(?=[:}])")
 Kind = Literal["value", "env", "secret", "here"]
 _KINDS: dict[str, Kind] = {"": "value", "env": "env", "secret": "secret"}
+_NAMED = {"env": "an environment variable", "secret": "a secret"}
 _LITERAL = "a literal `${` is written `$${`"
 
 
@@ -102,8 +103,11 @@ def _placeholder(text: str, start: int, depth: int) -> tuple[Placeholder, int]:
         written = clipped(text[start : close + 1])
         raise PlaceholderError(f"`{written}` is no placeholder", f"write `${{key}}` or `${{key:default}}`; {_LITERAL}")
     kind, name = _KINDS[head[1] or ""], head[2]
-    if kind == "value" and name in ("env", "secret"):
-        raise PlaceholderError(f"`${{{name}}}` without a name", f"write `${{{name}:NAME}}`")
+    if kind == "value" and name in _NAMED:
+        given = text[head.end() + 1 : close].partition(":")[0] if text[head.end()] == ":" else ""
+        what = f"`{clipped(given)}` is no name of {_NAMED[name]}" if given else f"`${{{name}}}` without a name"
+        remedy = f"write `${{{name}:NAME}}`" + (", of letters, digits, `_`, `-` and `.`" if given else "")
+        raise PlaceholderError(what, remedy)
     default: Template | None = None
     end = head.end() + 1
     if text[head.end()] == ":":

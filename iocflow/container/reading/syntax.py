@@ -28,6 +28,9 @@ _MEANINGS = (
     ("expected key", "this does not fit what stands before it", "check the indentation and the quotes"),
     ("block end", "this does not fit what stands before it", "check the indentation and the quotes"),
     ("node content", "something is missing here", "close what is open; quote a text that begins with one of `{}[],`"),
+    ("incompatible YAML", "`%YAML` of another version than 1.1 or 1.2", "leave the line out"),
+    ("directive", "an unknown directive: a line that begins with `%`", "leave it out, or quote what begins with `%`"),
+    ("version number", "`%YAML` without a version", "leave the line out"),
     ("tag handle", "a tag with two `!`", "there are four: `!ref`, `!new`, `!provider`, `!type`"),
     ("document start", "the document ended before this", "a file holds one mapping; check the indentation"),
 )

@@ -115,6 +115,7 @@ def test_here_is_the_folder_of_the_file(read: Read, plain: Plain, tmp_path: Path
     }
 
 
+LETTERS = ", of letters, digits, `_`, `-` and `.`"
 LITERAL = "a literal `${` is written `$${`"
 
 
@@ -143,7 +144,14 @@ LITERAL = "a literal `${` is written `$${`"
         ("'${a:$${b}}'", "`$${` in the default `$${b}}`; name a value that holds it"),
         ("'${env}'", "`${env}` without a name; write `${env:NAME}`"),
         ("'${env:}'", "`${env}` without a name; write `${env:NAME}`"),
-        ("'${secret:../x}'", "`${secret}` without a name; write `${secret:NAME}`"),
+        ("'${secret:../x}'", f"`../x` is no name of a secret; write `${{secret:NAME}}`{LETTERS}"),
+        ("'${secret:../../x:y}'", f"`../../x` is no name of a secret; write `${{secret:NAME}}`{LETTERS}"),
+        ("'${env:a b}'", f"`a b` is no name of an environment variable; write `${{env:NAME}}`{LETTERS}"),
+        (
+            "'${env:${smtp.host}}'",
+            f"`${{smtp.host` is no name of an environment variable; write `${{env:NAME}}`{LETTERS}",
+        ),
+        ("'${secret::x}'", "`${secret}` without a name; write `${secret:NAME}`"),
         ("'${here:x}'", "`${here:x}` needs no default; write `${here}`"),
         (
             "'x${smtp}'",

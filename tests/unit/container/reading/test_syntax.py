@@ -15,6 +15,7 @@ COMMA = "not YAML: a `,` or the closing `}` is missing; close the `{`, or quote 
 BRACKET = "not YAML: a `,` or the closing `]` is missing; close the `[`, or quote a value that holds `{}[],:`"
 COLON = "not YAML: a `: ` where none can be; quote a value with `: `; check the indentation"
 MISFIT = "not YAML: this does not fit what stands before it; check the indentation and the quotes"
+DIRECTIVE = "an unknown directive: a line that begins with `%`; leave it out, or quote what begins with `%`"
 NOTHING = "not YAML: something is missing here; close what is open; quote a text that begins with one of `{}[],`"
 
 CASES = [
@@ -54,7 +55,9 @@ CASES = [
     ("a: - b", "f:1:4: not YAML: a list beside its key; begin the list on the next line, or use `[]`"),
     ("a: 1\nb\n", "f:2:1: not YAML: a key without `:`; write `key: value`"),
     ("a: !x!y z", "f:1:4: not YAML: a tag with two `!`; there are four: `!ref`, `!new`, `!provider`, `!type`"),
-    ("%YAML 3.0\n---\na: 1", "f:1:1: not YAML: found incompatible YAML document; check the quotes and the indentation"),
+    ("%YAML 3.0\n---\na: 1", "f:1:1: not YAML: `%YAML` of another version than 1.1 or 1.2; leave the line out"),
+    ("%YAML x\n---\na: 1", "f:1:7: not YAML: `%YAML` without a version; leave the line out"),
+    ("%A\na: 1", f"f:1:3: not YAML: {DIRECTIVE}"),
     ("a: " + "[" * 2000, "f:1:1003: not YAML: nested too deep; split it into definitions with ids"),
 ]
 
