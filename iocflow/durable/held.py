@@ -375,6 +375,12 @@ class Held:
             self._n += len(rows)
         return [row._replace(n=first + i) for i, row in enumerate(rows)]
 
+    def unnumbered(self, rows: list[Record]) -> list[Record]:
+        """Take the numbers of rows back that were not written, and are the last ones."""
+        with self._lock:
+            self._n -= len(rows)
+        return [row._replace(n=0) for row in rows]
+
     def next_number(self) -> int:
         """Return the next number, for a run of one strand."""
         self._n += 1

@@ -64,6 +64,9 @@ class Pending:
 
     def put_back(self, moves: Sequence[Move]) -> None:
         """Take moves again that could not be written, as the first ones."""
+        for move in moves:
+            if move.held.branched:
+                move.records = move.held.unnumbered(move.records)
         self._moves.extendleft(reversed(moves))
 
     def resume(self, held: Held) -> None:

@@ -26,7 +26,7 @@ from iocflow.durable.settings import WorkerSettings
 from iocflow.durable.strand import Strand
 from iocflow.durable.upkeep import Upkeep
 from iocflow.durable.window import Window
-from iocflow.store.contract import Batch, Claimed, Receipt, Store
+from iocflow.store.contract import Batch, Claimed, Receipt, StepTransaction, Store
 from iocflow.store.errors import FencedError, StoreError, StoreFullError, TransactionError
 
 _LOGGER = logging.getLogger("iocflow.durable")
@@ -173,7 +173,7 @@ class Worker:
                 if held.revoked:
                     return
                 move = held.go(strand, transaction)
-                receipt = transaction.commit(batch_of([move], self._hand, self._room()))
+                receipt = self._committed(transaction, move)
         except FencedError:
             with self._lead:
                 self._restart(held.worker, fenced=True)
@@ -185,10 +185,19 @@ class Worker:
                 self._restart(held.worker, fenced=False)
         else:
             with self._lead:
-                self._settle([move], receipt)
+                if held.worker == self._id:  # not what an earlier one claimed: it gave that back
+                    self._settle([move], receipt)
         finally:
             with self._lead:
                 self._pending.resume(held)
+
+    def _committed(self, transaction: StepTransaction, move: Move) -> Receipt:
+        batch = batch_of([move], self._hand, self._room())
+        try:
+            return transaction.commit(batch)
+        except StoreError:
+            move.records = move.held.unnumbered(move.records)
+            raise
 
     def _ready(self, strands: Sequence[Ready]) -> None:
         self._hand.ready.extend(strands)
@@ -342,10 +351,12 @@ class Worker:
             self._hand.drop(held.claimed.id for held in idle)
 
     def _beat(self) -> None:
-        taken = self.store.beat(self._id, lease=self.settings.lease)
+        id = self._id
+        taken = self.store.beat(id, lease=self.settings.lease)
         self._last_commit = time.monotonic()
         with self._lead:
-            self._hand.drop(taken)
+            if id == self._id:
+                self._hand.drop(taken)
 
     def _rouse_due(self) -> None:
         for held in self._hand.runs():
