@@ -73,6 +73,11 @@ class House:
         """Work until nothing is ready."""
         run_until_idle(self.unstarted(**settings))
 
+    def outlast(self, worker: Worker, lease: float = 30.0) -> None:
+        """Move the clock beyond the lease of a worker as soon as it commits nothing any more."""
+        self.eventually(lambda: not (worker._look or worker._pending or worker._lead.locked()))
+        self.kit.advance(lease + 1)
+
     def close(self) -> None:
         """Stop the workers, let the doctor look, and close the store."""
         for worker in self._workers:

@@ -191,7 +191,7 @@ def test_c10(house: House) -> None:
     run = house.submit(seed=("g", 0), group="g")
     loser = house.worker(threads=2, lease=30.0, tick=1000.0)
     began.wait(20)
-    house.kit.advance(31)
+    house.outlast(loser)
     winner = house.worker()
     assert house.wait(run).state == "completed"
     assert winner.stop(5)

@@ -342,26 +342,26 @@ def test_what_is_no_json_is_refused(house: House) -> None:
 
 
 def test_q9(house: House) -> None:
-    """Q9: a signal is sent at the moment at which the run ends, 300 times: taken or dead, but never lost."""
+    """Q9: a signal is sent at the moment at which the run ends, 200 times: taken or dead, but never lost."""
 
     def hear_one(context: Deal) -> None:
         context.heard = (context.step.wait_for("approved"),)
 
     house.sequence(hear_one, context=Deal)
-    runs = [house.submit() for _ in range(300)]
+    runs = [house.submit() for _ in range(200)]
     house.worker(threads=2)
     answers: dict[int, list[bool]] = {}
 
     def send() -> None:
         for run in runs:
-            answers[run] = [house.client.signal(run, "approved", i) for i in range(3)]
+            answers[run] = [house.client.signal(run, "approved", i) for i in range(2)]
 
     sender = threading.Thread(target=send)
     sender.start()
-    assert house.wait_all(runs) == ["completed"] * 300
+    assert house.wait_all(runs) == ["completed"] * 200
     sender.join()
     fates = house.kit.sql("select run, fate, count(*) from signal group by run, fate")
-    assert {run: sum(count for one, _, count in fates if one == run) for run in runs} == dict.fromkeys(runs, 3)
+    assert {run: sum(count for one, _, count in fates if one == run) for run in runs} == dict.fromkeys(runs, 2)
     assert all(fate in ("taken", "run_ended") for _, fate, _ in fates)
     taken = {run: count for run, fate, count in fates if fate == "taken"}
     assert taken == dict.fromkeys(runs, 1)

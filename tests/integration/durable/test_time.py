@@ -261,18 +261,19 @@ def test_t5(house: House) -> None:
         began.append(time.monotonic())
         await asyncio.sleep(20)
 
-    attempts = activity(hang, time_limit=0.1, on_error=RetryingErrorHandler(attempts=3))
+    attempts = activity(hang, time_limit=0.2, on_error=RetryingErrorHandler(attempts=4))
     inner: Any = SequenceProcessor([attempts], context=Work, name="inner")
-    house.sequence(activity(inner, time_limit=0.25, on_error=CONTINUE), add, context=Work)
+    house.sequence(activity(inner, time_limit=0.5, on_error=CONTINUE), add, context=Work)
     run = house.submit()
     house.worker()
     assert house.wait(run).state == "completed"
-    assert house.trail(run) == "inner/hang FAILED x3, inner HANDLED, add"
-    assert time.monotonic() - began[0] >= 0.2
-    assert began[-1] - began[0] < 0.25
-    (status,) = [entry for entry in house.client.history(run) if entry.name == "inner/hang" and entry.kind == "step"]
-    assert status.error is not None
-    assert status.error["type"] == "TimeoutError"
+    assert house.trail(run).endswith("inner HANDLED, add")
+    assert 2 <= len(began) <= 3
+    assert began[1] - began[0] >= 0.2
+    (row,) = [entry for entry in house.client.history(run) if entry.name == "inner/hang" and entry.kind == "step"]
+    assert row.error is not None
+    assert (row.outcome, row.error["type"]) == ("FAILED", "TimeoutError")
+    assert row.at - house.client.status(run).submitted >= 0.5
 
 
 def test_a_limit_around_a_split_holds_in_its_branches(house: House) -> None:
