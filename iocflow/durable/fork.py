@@ -29,7 +29,8 @@ class Fork:
         children = parent.command["children"]
         prefix = f"{parent.thread}." if parent.thread else ""
         self.threads = [f"{prefix}{i}" for i in range(len(children))]
-        self.deadline = parent.time_limit(parent.command, parent.position)
+        parent.time_limit(parent.command, parent.position)
+        self.limits = list(parent.limits)
         self._ends: list[End | None] = [None] * len(children)
         self._to_begin = deque(range(len(children)))
         self._room = parent.parts.composites[parent.command["p"]].parallel or len(children)

@@ -227,7 +227,7 @@ class Held:
         while (i := fork.next()) is not None:
             child = self._child(fork, i)
             if child is not None:
-                child.deadline = fork.deadline
+                child.around, child.deadline = fork.limits, None
                 self._resume(child, fork.saved, move)
         fork.beginning = False
         if fork.over:
