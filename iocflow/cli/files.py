@@ -14,7 +14,8 @@ import typer
 
 from iocflow.cli.command import Session, UsageError
 from iocflow.container import App, Secrets, blueprint
-from iocflow.wiring import did_you_mean
+from iocflow.container.checking.importing import raised
+from iocflow.wiring import ConfigurationError, did_you_mean
 
 __all__ = ["File", "applications", "is_module", "open_app", "require_file"]
 
@@ -62,7 +63,7 @@ def open_app(session: Session, file: str, *, processor: str | None = None, drawn
 
     Raises:
         UsageError: There is no such file, module, application or processor; nothing was constructed.
-        ConfigurationError: The file has mistakes; nothing was constructed.
+        ConfigurationError: The file has mistakes, and nothing was constructed; or the module cannot be imported.
     """
     if is_module(file):
         app = _imported(session, file)
@@ -90,10 +91,12 @@ def _imported(session: Session, file: str) -> App:
     module_name, _, name = file.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise
-        raise UsageError(f"{file}: there is no module {error.name} in {os.getcwd()} or on the import path") from error
+    except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is None or not f"{module_name}.".startswith(f"{missing}."):
+            what = f"iocflow: {file}: the module {module_name} cannot be imported: {raised(error, __file__)}"
+            raise ConfigurationError([], what) from error
+        raise UsageError(f"{file}: there is no module {missing} in {os.getcwd()} or on the import path") from error
     apps = applications(module)
     if name not in apps:
         there = f"is a {type(getattr(module, name)).__name__}" if hasattr(module, name) else "is not there"

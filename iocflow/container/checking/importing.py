@@ -37,10 +37,10 @@ def imported(name: str) -> ModuleType | Failure:
         return Failure(raised=raised(error))
 
 
-def raised(error: BaseException) -> str:
-    """Return the error's type and message, and where it was raised when that is in a file."""
+def raised(error: BaseException, *besides: str) -> str:
+    """Return the error's type and message, and where it was raised when that is in a file, `besides` some others."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
-    own = [frame for frame in frames if frame.filename not in (__file__, importlib.__file__)]
+    own = [frame for frame in frames if frame.filename not in (__file__, importlib.__file__, *besides)]
     place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
     return f"{type(error).__name__}: {error}{place}"
 

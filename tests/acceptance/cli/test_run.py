@@ -173,14 +173,33 @@ def test_application_built_in_python(iocflow: Any, shop: Path) -> None:
     assert "greeting: COMPLETED" in done.stdout
 
 
-def test_broken_module_is_shown_as_it_is(iocflow: Any, shop: Path) -> None:
-    """An error in the user's own module is named, and its traceback shown on demand."""
-    (shop.parent / "broken.py").write_text("import shop\nshop.gone()\n", encoding="utf-8")
-    done = iocflow("run", "broken:app", "greeting")
-    assert done.returncode == 1
-    assert "AttributeError: module 'shop' has no attribute 'gone'" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "broken.py" in iocflow("run", "broken:app", "greeting", "--traceback").stderr
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("import shop\nshop.gone()\n", r"AttributeError: module 'shop' has no attribute 'gone' \(.*broken\.py:2\)"),
+        ("\n1 / 0\n", r"ZeroDivisionError: division by zero \(.*broken\.py:2\)"),
+        ("import nowhere.at_all\n", r"ModuleNotFoundError: No module named 'nowhere' \(.*broken\.py:1\)"),
+        ("def x(:\n", r"SyntaxError: invalid syntax \(broken\.py, line 1\)"),
+        ("import sys\nsys.exit(3)\n", r"SystemExit: 3 \(.*broken\.py:2\)"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command", [("run", "broken:app", "greeting"), ("check", "broken:app"), ("graph", "broken:app")]
+)
+def test_a_module_that_cannot_be_imported(
+    iocflow: Any, shop: Path, command: tuple[str, ...], code: str, why: str
+) -> None:
+    """An error in the user's own module is told with its line, as that of a file's package is: 3, with one line."""
+    (shop.parent / "broken.py").write_text(code, encoding="utf-8")
+    done = iocflow(*command)
+    assert done.returncode == 3
+    assert re.fullmatch(f"iocflow: broken:app: the module broken cannot be imported: {why}\n", done.stderr)
+
+
+def test_the_traceback_of_a_module_that_cannot_be_imported(iocflow: Any, shop: Path) -> None:
+    """Where it was raised is shown for those who ask."""
+    (shop.parent / "broken.py").write_text("import shop\nshop.fail(None)\n", encoding="utf-8")
+    assert 'shop.py", line ' in iocflow("run", "broken:app", "greeting", "--traceback").stderr
 
 
 def test_values_and_profiles_override(iocflow: Any, shop: Path) -> None:
