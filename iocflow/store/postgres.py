@@ -25,7 +25,7 @@ from iocflow.store.doctor import examine
 from iocflow.store.postgres_attach import attach
 from iocflow.store.postgres_caller import Callers
 from iocflow.store.postgres_commit import Committer, fenced
-from iocflow.store.postgres_connections import Address, Connection, Connections
+from iocflow.store.postgres_connections import TUNED, Address, Connection, Connections
 from iocflow.store.postgres_errors import told
 from iocflow.store.postgres_listen import Bell
 from iocflow.store.postgres_pipeline import Pipelines
@@ -91,7 +91,7 @@ class PostgresStore:
         self._schema = address.schema
         channel = f"iocflow {address.schema}".replace('"', "")
         self._connections = Connections(address.conninfo, patience=patience)
-        self._wires = Connections(address.conninfo, patience=patience, prepares=False)
+        self._wires = Connections(address.conninfo, patience=patience, prepares=False, settings=TUNED)
         self._steps = Connections(address.conninfo, patience=patience, prepares=False, kind=StepConnection)
         self._listeners = Connections(address.conninfo, patience=patience)
         self._callers = Callers(self._connections, address.schema)

@@ -109,9 +109,9 @@ class Committer:
         """
         base = {"worker": worker, "lease": lease, "shift": shift}
         calls, claims = self._written(Way.OWN, batch, base), self._claims(base, batch, forced=False)
-        release, end = call(self._texts.release, {}), call(self._texts.end, {})
+        before = [call(self._texts.release, {}), call(self._texts.tune, {})]
         try:
-            rows = self._pipelines.run(connection, [release, *calls, *claims, end])[1:-1]
+            rows = self._pipelines.run(connection, [*before, *calls, *claims, call(self._texts.end, {})])[2:-1]
         except errors.DivisionByZero:
             roll_back(connection)
             return self._refused(base, batch)

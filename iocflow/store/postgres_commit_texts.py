@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from iocflow.store.groups import EMPTIED, SETTLED, UNSETTLED
 from iocflow.store.postgres_claim import CLAIM, CLAIM_PLAIN, LOAD, LOOK
+from iocflow.store.postgres_connections import TUNED
 from iocflow.store.postgres_pipeline import Statement
 from iocflow.store.postgres_sql import NOW, named
 from iocflow.store.schema import WOKE
@@ -35,6 +36,11 @@ _LOCKED = "select lease, revoked from worker where id = :worker for key share"
 
 FENCE = f"select max(w.lease), {NOW}, 1 / count(*) from ({_LOCKED}) w"
 """Fails by a division when there is no such worker."""
+
+TUNE = "select set_config(name, value, true) from (values {}) t(name, value)".format(
+    ", ".join(str(tuple(setting.removeprefix("set ").split(" = "))) for setting in TUNED.split("; "))
+)
+"""The settings of our own connections, for the end of a transaction on one that was a user's up to now."""
 
 ALIVE = "select 1 / count(*) from worker where id = :worker"
 """The same for the begin of a step, without a lock, which would keep operators out for as long as the step takes."""
@@ -180,6 +186,7 @@ class Texts:
         self.alive = self._statement("alive", ALIVE)
         self.savepoint = self._statement("savepoint", f"savepoint {SAVEPOINT}")
         self.undo = self._statement("undo", f"rollback to savepoint {SAVEPOINT}")
+        self.tune = self._statement("tune", TUNE)
         self.told = self._statement("told", TOLD)
         self.release = self._statement("release", f"release savepoint {SAVEPOINT}")
         self.end = self._statement("end", "commit")

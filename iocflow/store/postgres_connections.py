@@ -37,10 +37,12 @@ _DEFAULTS = {
 }
 """What libpq is told unless the URL says otherwise: a peer that vanished is noticed within a lease."""
 
-_SESSION = "set session characteristics as transaction isolation level read committed;\
- set jit = off; set plan_cache_mode = force_generic_plan"
-"""The statements rely on seeing what was committed before each of them. To compile one, or to plan it anew for each
-call, costs more than to run it."""
+_SESSION = "set session characteristics as transaction isolation level read committed"
+"""The statements rely on seeing what was committed before each of them."""
+
+TUNED = """set jit = off; set plan_cache_mode = force_generic_plan; set enable_seqscan = off"""
+"""For connections with our own statements only: to compile one, or to plan it anew for each call, costs more than to
+run it; and one that is planned while a table is small is to find its rows by an index still when it has grown."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,48}")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
@@ -80,7 +82,13 @@ class Connections:
     """The open connections of one store in one process."""
 
     def __init__(
-        self, conninfo: str, *, patience: float, prepares: bool = True, kind: type[Connection] = Connection
+        self,
+        conninfo: str,
+        *,
+        patience: float,
+        prepares: bool = True,
+        settings: str = "",
+        kind: type[Connection] = Connection,
     ) -> None:
         """Open none yet.
 
@@ -89,10 +97,12 @@ class Connections:
             patience: How many seconds a server that does not answer is tried again.
             prepares: Whether the driver prepares what is executed often. It deallocates all at a roll back, so
                 that others cannot prepare anything on the same connection.
+            settings: Statements that each new connection begins with.
             kind: The class of the connections.
         """
         self._conninfo = conninfo
         self._threshold = 5 if prepares else None
+        self._settings = f"{_SESSION}; {settings}"
         self._patience = patience
         self._kind = kind
         self._lock = threading.Lock()
@@ -141,7 +151,7 @@ class Connections:
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
             try:
-                connection.execute(_SESSION)
+                connection.execute(self._settings)
             except BaseException:
                 connection.close()
                 raise

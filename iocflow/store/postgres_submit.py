@@ -40,7 +40,8 @@ _ATTEMPTS = 20
 _GIVEN = f"""clock as materialized (select {{clock}}),
  u as materialized (select nextval('{{{{schema}}}}.run_id_seq') as id, t.*, clock.now,
   coalesce(t.not_before > clock.now, false) as asleep,
-  greatest(clock.now, t.not_before) - t.priority * {AGEING} as due
+  greatest(clock.now, t.not_before) - t.priority * {AGEING} as due,
+  (select o.id from run o where o.submitter = t.submitter and o.number = t.number) as known
   from unnest(:keys::text[], :processors::text[], :bodies::bytea[], :digests::text[], :submitters::text[],
    :numbers::text[], :priorities::bigint[], :not_befores::double precision[], :deadlines::double precision[],
    :start_bys::double precision[]) with ordinality
@@ -51,15 +52,13 @@ _NEW = """n as (insert into run(id, grp, key, processor, due, priority, state, w
   select u.id, {group}, u.key, u.processor, u.due, u.priority, case when u.asleep or {shut} then 1 else 0 end,
    {wake}, u.body, u.digest, u.submitter, u.number, u.now, u.not_before, u.deadline, u.start_by,
    least(u.deadline, u.start_by), case when u.asleep then 0 end, {turn}
-  from u {groups} and not exists (select 1 from run o where o.submitter = u.submitter and o.number = u.number)
-  order by u.submitter, u.number
-  on conflict (submitter, number) do nothing returning id, key, state, due, submitter, number),
+  from u {groups} and u.known is null order by u.submitter, u.number
+  on conflict (submitter, number) do nothing returning id, key, state, due),
  alone as (insert into grp(id, due, gate) select id, due, state from n where key is null)"""
 """A group without a key has the number of its run; its gate is open (0) or empty (1), as the run is ready or asleep.
 What is there already is not inserted: that would wait for a worker which is just ending it, and may wait for us."""
 
-_FOUND = """from u left join n on n.submitter = u.submitter and n.number = u.number
- left join run o on o.submitter = u.submitter and o.number = u.number"""
+_FOUND = """select u.place, n.id, u.known, (select o.digest from run o where o.id = u.known)"""
 
 _AT_ONCE = _GIVEN.format(
     clock=NOW.replace("clock_timestamp", "transaction_timestamp") + " as now, set_config('lock_timeout', '500ms', true)"
@@ -70,8 +69,7 @@ meanwhile, so it gives up soon, and tries again."""
 _MAKE_GROUPS = f"""with {_AT_ONCE} insert into grp(id, key, due, gate)
  select nextval('{{schema}}.run_id_seq'), f.key, f.due, f.gate from (
   select u.key, min(u.due) as due, min(u.asleep::int) as gate from u where u.key is not null
-   and not exists (select 1 from run r where r.submitter = u.submitter and r.number = u.number)
-   and not exists (select 1 from grp g where g.key = u.key)
+   and u.known is null and (select g.id from grp g where g.key = u.key) is null
   group by u.key order by u.key) f
  on conflict (key) where key is not null do nothing"""
 
@@ -86,11 +84,10 @@ _OWN = _NEW.format(
 
 _SUBMIT = f"""with {_AT_ONCE},
  g as materialized (select id, key, owner is null and gate = 1 as shut,
-   case when owner is not null then turn end as turn from grp where key in (select key from u)
+   case when owner is not null then turn end as turn from grp where key = any(:keys)
   order by id for key share),
  {_OWN}
- select u.place, n.id, o.id, o.digest,
-  1 / (count(coalesce(n.id, o.id)) over () = count(*) over ())::int {_FOUND}"""
+ {_FOUND}, 1 / (count(coalesce(n.id, u.known)) over () = count(*) over ())::int from u left join n on n.id = u.id"""
 """The division fails when one was neither made nor found: its group went away meanwhile, or somebody else made it."""
 
 _LOOSE = _NEW.format(
@@ -103,7 +100,7 @@ _LOOSE = _NEW.format(
 
 _SUBMIT_LOOSE = f"""with {_GIVEN.format(clock=f"{NOW} as now")},
  {_LOOSE}
- select u.place, n.id, o.id, o.digest, pg_notify(:channel, '') {_FOUND}"""
+ {_FOUND}, pg_notify(:channel, '') from u left join n on n.id = u.id"""
 
 NOTIFY = "select pg_notify(:channel, '') where exists (select 1 from idle)"
 """A notification makes commits wait for each other; it is sent only when somebody waits for one."""

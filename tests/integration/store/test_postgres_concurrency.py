@@ -215,8 +215,8 @@ def test_a_worker_does_not_wait_for_a_submission(store: PostgresStore) -> None:
             assert time.monotonic() - began < 5
             if commits:
                 submitter.execute(
-                    f"insert into {address.schema}.run(grp, key, processor, due, body, digest, submitter, number, submitted)"
-                    " values (%s, 'g', 'order', 0, '{{}}', 'd', 'OTHER', '1', 0)",
+                    f"insert into {address.schema}.run(grp, key, processor, due, body, digest, submitter, number,"
+                    " submitted) values (%s, 'g', 'order', 0, '1', 'd', 'OTHER', '1', 0)",
                     [run.group],
                 )
         found = work.claim(5)
