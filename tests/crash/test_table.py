@@ -41,7 +41,7 @@ CASES = [one for one in [*SEQUENCES, *COMPOSITES] if not one.refused]
 LEASE = 300.0
 LIMIT = 20.0
 MANY = 40
-SAMPLE = 40 if os.environ.get("IOCFLOW_CRASH_ALL") else 2
+SAMPLE = 40 if os.environ.get("IOCFLOW_CRASH_ALL") else 1
 
 
 class Abandoned(BaseException):
@@ -171,7 +171,7 @@ def places(commits: int) -> list[int]:
     """Return the numbers of the commits at which to crash."""
     if commits <= MANY:
         return [*range(1, commits + 1)]
-    return sorted({round(1 + i * (commits - 1) / (SAMPLE - 1)) for i in range(SAMPLE)})
+    return [round((i + 1) * commits / (SAMPLE + 1)) for i in range(SAMPLE)]
 
 
 @pytest.fixture(autouse=True)
