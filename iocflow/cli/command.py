@@ -8,6 +8,7 @@ import inspect
 import logging
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from iocflow.cli.terminal import Terminal, described
 from iocflow.errors import IocflowError
 from iocflow.launch import ExitCode
 from iocflow.launch.errors import LauncherError
+from iocflow.launch.leaving import leave_process
 from iocflow.wiring import ConfigurationError
 
 __all__ = ["Common", "FailureError", "Session", "UsageError", "command", "group"]
@@ -187,12 +189,19 @@ def _with_common_options(function: Callable[..., ExitCode], level: LogLevel) -> 
             session = Session(options, terminal, formatter)
             with terminable():
                 status = _guarded(session, functools.partial(_in_folder, functools.partial(function, session, **given)))
+        if status in (INTERRUPTED, TERMINATED) and _threads_go_on():
+            leave_process(status)
         raise typer.Exit(status)
 
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*flat, *common)]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
     return call
+
+
+def _threads_go_on() -> bool:
+    """Return whether a thread is at work for which the interpreter would wait: a branch whose code cannot be ended."""
+    return any(not one.daemon and one is not threading.current_thread() for one in threading.enumerate())
 
 
 def _options_of(bundle: inspect.Parameter) -> list[inspect.Parameter]:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,25 @@ class Waiting(Activity[Shop]):
 """
 
 
+BRANCHING = """
+
+import asyncio
+
+
+class Waiting(Activity[Shop]):
+    def __init__(self, how: str = "") -> None:
+        self.how = how
+
+    def execute(self, context: Shop) -> object:
+        print("waiting", file=sys.stderr, flush=True)
+        if self.how == "retry":
+            raise ConnectionError("not yet")
+        return asyncio.sleep(60) if self.how == "async" else time.sleep(60)
+
+    def close(self) -> None:
+        print("closed", file=sys.stderr, flush=True)
+"""
+RETRY = "on-error: {retry: {attempts: 3, delay: 60s}}, "
 SLOWLY_CLOSING = """
 
 class Slow(Activity[Shop]):
@@ -74,6 +94,35 @@ def test_a_signal_ends_a_run_in_good_order(
     assert process.returncode == status
     assert "closed" in errors
     assert says in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("how", ["retry", "async", "thread"])
+@pytest.mark.parametrize("branched", [True, False])
+def test_a_signal_ends_what_waits(
+    shop: Path, start: Start, how: str, branched: bool, number: signal.Signals, status: int
+) -> None:
+    """A pause before a retry and an async activity end at once, in branches too; a branch's own code at a second."""
+    extend(shop, BRANCHING)
+    retry = RETRY if how == "retry" else ""
+    bean = f"{{class: .Waiting, {retry}close: close, args: {{how: {how}}}}}"
+    text = shop.read_text(encoding="utf-8").replace("wait: {call: .wait}", f"wait: {bean}")
+    if branched:
+        text = text.replace("sequence: [wait]", "parallel-split: {a: wait, b: [greet, wait]}")
+    shop.write_text(text, encoding="utf-8")
+    process = start("run", "shop.yaml", "waiting", stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    while "waiting" not in process.stderr.readline():
+        assert process.poll() is None
+    time.sleep(0.3)
+    process.send_signal(number)
+    if branched and how == "thread":
+        time.sleep(0.3)
+        process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == status
+    assert "closed" in errors
     assert "Traceback" not in errors
 
 
