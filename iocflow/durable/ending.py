@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from iocflow.plan import End
@@ -44,6 +45,16 @@ def finished(strand: Strand, end: End) -> Ending:
 def ended(claimed: Claimed, state: Any, outcome: str, reason: str = "", error: str | None = None) -> Ending:
     """Return how a claimed run ends."""
     return Ending(claimed.id, claimed.group, state, outcome, reason, error)
+
+
+def in_doubt(strand: Strand, found: Ending | None) -> Ending:
+    """Return the ending of a run with a step whose outcome nobody knows; `found` names those found in it before."""
+    held, path = strand.held, strand.command.get("path")
+    rows = [row for row in held.store.history(held.claimed.id) if (row.kind, row.thread) == ("begun", strand.thread)]
+    began = datetime.fromtimestamp(rows[-1].began or rows[-1].at, UTC).isoformat(timespec="seconds")
+    step = f"a worker died while {path} was under way (key {strand.step_key(strand.command)}, begun {began})"
+    before = f"{found.reason}; " if found is not None else "in doubt, and not to be repeated unasked: "
+    return suspended(held.claimed, before + step, "in_doubt")
 
 
 def suspended(claimed: Claimed, reason: str, outcome: str = "unreadable") -> Ending:

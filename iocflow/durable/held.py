@@ -9,7 +9,7 @@ from typing import Any
 
 from iocflow.advance import start
 from iocflow.durable.clock import StoreClock
-from iocflow.durable.ending import UNWIND, ended, finished, suspended
+from iocflow.durable.ending import UNWIND, ended, finished, in_doubt, suspended
 from iocflow.durable.errors import ContextError
 from iocflow.durable.fork import Fork
 from iocflow.durable.job import Job
@@ -195,8 +195,7 @@ class Held:
             strand.reply = {"unwind": self._unwind}
             self._go(strand, move)
         elif strand.doubtful and self.claimed.ask is None:
-            why = f"in doubt: a worker died while {command['path']} was under way, and it must not be repeated unasked"
-            move.ending = suspended(self.claimed, why, "in_doubt")
+            move.ending = in_doubt(strand, move.ending)
         elif strand.doubtful and self.claimed.ask == "done":
             strand.reply = {}
             self._go(strand, move)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
@@ -79,8 +80,9 @@ def test_killed_in_a_step_that_must_not_be_repeated(scene: MakeScene, done: bool
             assert len(calls) <= 1, name
             status = stage.client.status(run)
             assert (status.state, status.deliveries) == ("suspended", 1), name
-            assert "in doubt" in status.reason
-            assert last.name in status.reason
+            assert f"{last.name} was under way (key {customer.replace(' ', '/')}/{last.name}#" in status.reason
+            assert last.began is not None
+            assert datetime.fromtimestamp(last.began, UTC).isoformat(timespec="seconds") in status.reason
             assert stage.client.retry(run, who="operator", why="asked by phone", done=done)
             stage.work()
             if done and not calls:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import pytest
 from behaviour.composites import COMPOSITES
-from behaviour.parts import Case
+from behaviour.parts import Case, go_left, go_right, seq, split
 from behaviour.sequences import SEQUENCES
 from behaviour.test_engines import kind as kind_of
 from behaviour.test_engines import row
@@ -102,11 +102,16 @@ class End:
 
 
 class Trial:
-    """One process on one store, run again and again."""
+    """One process on one store, run again and again.
+
+    Attributes:
+        doubts: Why runs were suspended that an operator let go on.
+    """
 
     def __init__(self, case: Case, path: Path, kind: Kind, threads: int) -> None:
         """Open a store whose time can be moved on; the disk is not waited for: no power fails here."""
         self._case, self._threads, self._shift = case, threads, 0.0
+        self.doubts: list[str] = []
         self.store = SqliteStore(path, synchronous="normal", clock=lambda: time.time() + self._shift)
         self._processor = case.build()
         for one in self._processor.plan["p"].values():
@@ -138,6 +143,7 @@ class Trial:
         assert status is not None
         if status.state == "suspended":
             assert "in doubt" in status.reason
+            self.doubts.append(status.reason)
             self.store.retry(run, who="operator", why="it did not take place")
         return status.state in ("completed", "failed")
 
@@ -202,3 +208,14 @@ def test_crashed_at_every_commit(case: Case, kind: Kind, threads: int, tmp_path:
     found = list(trial.store.doctor())
     trial.store.close()
     assert found == []
+
+
+def test_every_step_in_doubt_is_named(tmp_path: Path) -> None:
+    """A run with steps in doubt in two branches says so of both: the operator's answer is for both."""
+    case = Case("two in doubt", seq(split({"l": go_left, "r": go_right})), "")
+    trial = Trial(case, tmp_path / "store.db", "incident", 1)
+    undisturbed, commits = trial.run()
+    for at in range(1, commits + 1):
+        assert trial.run("abandoned", at)[0] == undisturbed
+    trial.store.close()
+    assert any("split/l/go-left" in reason and "split/r/go-right" in reason for reason in trial.doubts)
