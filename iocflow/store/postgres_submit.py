@@ -20,20 +20,26 @@ from iocflow.store.postgres_connections import Connection
 from iocflow.store.postgres_pipeline import Call, Pipelines, Row, Statement, call
 from iocflow.store.postgres_sql import NOW, for_driver, named
 
-_TYPES = {
-    "shift": "double precision",
-    "channel": "text",
-    "keys": "text[]",
-    "processors": "text[]",
-    "bodies": "bytea[]",
-    "digests": "text[]",
-    "submitters": "text[]",
-    "numbers": "text[]",
-    "priorities": "bigint[]",
-    "not_befores": "double precision[]",
-    "deadlines": "double precision[]",
-    "start_bys": "double precision[]",
+_COLUMNS = {
+    "key": "text",
+    "processor": "text",
+    "body": "bytea",
+    "digest": "text",
+    "submitter": "text",
+    "number": "text",
+    "priority": "bigint",
+    "not_before": "double precision",
+    "deadline": "double precision",
+    "start_by": "double precision",
 }
+"""What is given of a run, and its type; `many_key` and so on are the parameters for many runs."""
+
+_MANY = {f"many_{name}": f"{type}[]" for name, type in _COLUMNS.items()}
+_TYPES = {"shift": "double precision", "channel": "text", **_COLUMNS, **_MANY}
+
+_MANY_ROWS = f"unnest({', '.join(f':{name}::{type}' for name, type in _MANY.items())}) with ordinality"
+_ONE_ROW = f"(values ({', '.join(f':{name}::{type}' for name, type in _COLUMNS.items())}, 1))"
+"""To take arrays apart costs a lone run as much as to write it."""
 
 _ATTEMPTS = 20
 
@@ -42,10 +48,7 @@ _GIVEN = f"""clock as materialized (select {{clock}}),
   coalesce(t.not_before > clock.now, false) as asleep,
   greatest(clock.now, t.not_before) - t.priority * {AGEING} as due,
   (select o.id from run o where o.submitter = t.submitter and o.number = t.number) as known
-  from unnest(:keys::text[], :processors::text[], :bodies::bytea[], :digests::text[], :submitters::text[],
-   :numbers::text[], :priorities::bigint[], :not_befores::double precision[], :deadlines::double precision[],
-   :start_bys::double precision[]) with ordinality
-   t(key, processor, body, digest, submitter, number, priority, not_before, deadline, start_by, place), clock)"""
+  from {{rows}} t({", ".join(_COLUMNS)}, place), clock)"""
 
 _NEW = """n as (insert into run(id, grp, key, processor, due, priority, state, wake, body, digest, submitter, number,
   submitted, not_before, deadline, start_by, expiry, rested, woke)
@@ -60,13 +63,11 @@ What is there already is not inserted: that would wait for a worker which is jus
 
 _FOUND = """select u.place, n.id, u.known, (select o.digest from run o where o.id = u.known)"""
 
-_AT_ONCE = _GIVEN.format(
-    clock=NOW.replace("clock_timestamp", "transaction_timestamp") + " as now, set_config('lock_timeout', '500ms', true)"
-)
+_CLOCK = NOW.replace("clock_timestamp", "transaction_timestamp") + " as now, set_config('lock_timeout', '500ms', true)"
 """One time for all statements of a transaction, which is short: who waits for somebody's identity holds locks on groups
 meanwhile, so it gives up soon, and tries again."""
 
-_MAKE_GROUPS = f"""with {_AT_ONCE} insert into grp(id, key, due, gate)
+_MAKE_GROUPS = f"""with {_GIVEN.format(clock=_CLOCK, rows="{rows}")} insert into grp(id, key, due, gate)
  select nextval('{{schema}}.run_id_seq'), f.key, f.due, f.gate from (
   select u.key, min(u.due) as due, min(u.asleep::int) as gate from u where u.key is not null
    and u.known is null and (select g.id from grp g where g.key = u.key) is null
@@ -82,9 +83,9 @@ _OWN = _NEW.format(
 )
 """A run that comes to a group which only sleeps is asleep, too, until now: who wakes it opens the gate."""
 
-_SUBMIT = f"""with {_AT_ONCE},
+_SUBMIT = f"""with {_GIVEN.format(clock=_CLOCK, rows="{rows}")},
  g as materialized (select id, key, owner is null and gate = 1 as shut,
-   case when owner is not null then turn end as turn from grp where key = any(:keys)
+   case when owner is not null then turn end as turn from grp where key = {{keys}}
   order by id for key share),
  {_OWN}
  {_FOUND}, 1 / (count(coalesce(n.id, u.known)) over () = count(*) over ())::int from u left join n on n.id = u.id"""
@@ -98,7 +99,7 @@ _LOOSE = _NEW.format(
     groups="where true",
 )
 
-_SUBMIT_LOOSE = f"""with {_GIVEN.format(clock=f"{NOW} as now")},
+_SUBMIT_LOOSE = f"""with {_GIVEN.format(clock=f"{NOW} as now", rows="{rows}")},
  {_LOOSE}
  {_FOUND}, pg_notify(:channel, '') from u left join n on n.id = u.id"""
 
@@ -113,21 +114,25 @@ class Submitter:
         """Prepare the texts for `schema`, a quoted name; who waits for work listens on `channel`."""
         self._channel = channel
         self._pipelines = pipelines
-        self._loose = for_driver(_SUBMIT_LOOSE, schema)
 
-        def statement(id: str, text: str) -> Statement:
-            return Statement(f"iocflow_{id}", named(text, schema), _TYPES)
+        def filled(text: str, one: bool) -> str:
+            rows, keys = (_ONE_ROW, ":key") if one else (_MANY_ROWS, "any(:many_key)")
+            return text.replace("{rows}", rows).replace("{keys}", keys)
 
-        self._make_groups = statement("make_groups", _MAKE_GROUPS)
-        self._submit = statement("submit", _SUBMIT)
-        self._notify = statement("notify", NOTIFY)
+        def statement(id: str, text: str, one: bool) -> Statement:
+            return Statement(f"iocflow_{id}_{int(one)}", named(filled(text, one), schema), _TYPES)
+
+        self._make_groups = {one: statement("make_groups", _MAKE_GROUPS, one) for one in (True, False)}
+        self._submit = {one: statement("submit", _SUBMIT, one) for one in (True, False)}
+        self._loose = {one: for_driver(filled(_SUBMIT_LOOSE, one), schema) for one in (True, False)}
+        self._notify = Statement("iocflow_notify", named(NOTIFY, schema), _TYPES)
 
     def submit(self, connection: Connection, runs: Sequence[Submission], shift: float) -> list[Accepted]:
         """Add runs in one transaction."""
         distinct = _distinct(runs)
         values = _values(distinct, shift, self._channel)
-        keyed = any(run.group is not None for run in distinct)
-        statements = [self._make_groups, self._submit] if keyed else [self._submit]
+        one, keyed = len(distinct) == 1, any(run.group is not None for run in distinct)
+        statements = [self._make_groups[one], self._submit[one]] if keyed else [self._submit[one]]
         calls = [call(statement, values) for statement in (*statements, self._notify)]
         return _accepted(runs, distinct, self._made(connection, calls)[1 if keyed else 0])
 
@@ -147,7 +152,7 @@ class Submitter:
         values = _values(distinct, shift, self._channel)
         for _ in range(_ATTEMPTS):
             with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
-                rows = cursor.execute(self._loose, values, binary=True).fetchall()
+                rows = cursor.execute(self._loose[len(distinct) == 1], values, binary=True).fetchall()
             if all(new is not None or old is not None for _, new, old, *_ in rows):
                 return _accepted(runs, distinct, rows)
         raise StoreLostError("the caller's transaction does not see a run that another one has just made")
@@ -163,20 +168,18 @@ def _distinct(runs: Sequence[Submission]) -> list[Submission]:
 
 def _values(runs: Sequence[Submission], shift: float, channel: str) -> dict[str, Any]:
     """Return the parameters of the texts."""
-    return {
-        "shift": shift,
-        "channel": channel,
-        "keys": [run.group for run in runs],
-        "processors": [run.processor for run in runs],
-        "bodies": [run.body for run in runs],
-        "digests": [run.digest for run in runs],
-        "submitters": [run.submitter for run in runs],
-        "numbers": [run.number for run in runs],
-        "priorities": [run.priority for run in runs],
-        "not_befores": [run.not_before for run in runs],
-        "deadlines": [run.deadline for run in runs],
-        "start_bys": [run.start_by for run in runs],
-    }
+    # fmt: off
+    rows = [
+        (run.group, run.processor, run.body, run.digest, run.submitter, run.number, run.priority, run.not_before,
+         run.deadline, run.start_by)
+        for run in runs
+    ]
+    # fmt: on
+    if len(rows) == 1:
+        given: dict[str, Any] = dict(zip(_COLUMNS, rows[0], strict=True))
+    else:
+        given = {name: [*column] for name, column in zip(_MANY, zip(*rows, strict=True), strict=True)}
+    return {"shift": shift, "channel": channel, **given}
 
 
 def _accepted(runs: Sequence[Submission], distinct: Sequence[Submission], rows: Sequence[Row]) -> list[Accepted]:

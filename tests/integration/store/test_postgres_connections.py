@@ -41,7 +41,7 @@ def program(url: str) -> str:
 
 def end(connection: psycopg.Connection[Any], url: str) -> None:
     """End all connections of a store."""
-    sql = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = %s"
+    sql = "select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name = %s"
     connection.execute(sql, [program(url)])
 
 
