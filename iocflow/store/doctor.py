@@ -44,7 +44,7 @@ CHECKS: dict[str, tuple[str, ...]] = {
         f"""select 'group ' || w.id || ' does not wait for as long as its next run' from (
  select g.id, g.due, (select r.due from run r where r.id = {NEXT}) as due_next from grp g
  where g.owner is null and g.gate = 0) w where w.due <> w.due_next""",
-        """select 'group ' || g.id || ' has gate ' || g.gate from grp g where g.gate not in (0, 1, 2, 3, 4)""",
+        """select 'group ' || g.id || ' has gate ' || g.gate from grp g where g.gate not in (0, 1, 2, 3)""",
     ),
     "a suspended run quarantines its group": (
         """select 'group ' || g.id || ' is quarantined by no suspended run' from grp g where g.gate = 3

@@ -10,9 +10,9 @@ from __future__ import annotations
 READY, ASLEEP, CLOSED, SUSPENDED = 0, 1, 2, 3
 """The stored state of a run. Ready is queued or running; asleep is let go until a time, a signal, or both."""
 
-OPEN, EMPTY, KEPT, QUARANTINED, UNSURE = 0, 1, 2, 3, 4
+OPEN, EMPTY, KEPT, QUARANTINED = 0, 1, 2, 3
 """The gate of a group: it has ready runs; it has only sleeping ones; its keeper, a started run, keeps it while it
-sleeps; its keeper is suspended and holds it; a transaction that is still open may add to it (PostgreSQL only)."""
+sleeps; its keeper is suspended and holds it."""
 
 SLICE = 16
 """How many ready runs of one group a claim takes along."""
