@@ -53,8 +53,8 @@ class Plan:
     workers: int = 8
     every: float = 0.3
     stopped: float = 0.1
-    takes: float = 0.4
-    patience: float = 60.0
+    takes: float = 0.2
+    patience: float = 120.0
 
 
 class Chaos:
