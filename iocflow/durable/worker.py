@@ -152,6 +152,11 @@ class Worker:
             move = one.move()
         except ContextError as error:
             move = self._given_up(held, str(error))
+        except StoreError as error:  # a plan that was to be read; what activities do with a store is their own
+            _LOGGER.warning("the store is lost (%s): run %s is taken up again", error, held.claimed.id)
+            with self._lead:
+                self._restart(held.worker, fenced=False)
+            return
         except BaseException as error:
             _LOGGER.exception("run %s of %s was interrupted", held.claimed.id, held.claimed.processor)
             move = self._given_up(held, f"interrupted by {type(error).__name__}: {error}")
