@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
+from dataclasses import dataclass
+
 from iocflow.store.contract import Claimed, Saved, Signal
 from iocflow.store.places import live
 from iocflow.store.postgres_pipeline import Row
@@ -11,8 +15,9 @@ from iocflow.store.schema import SLICE
 _PROBE = f"""probe as materialized (select (select min(r.wake) from run r where r.wake is not null) as wake,
   (select min(r.expiry) from run r where r.expiry is not null) as expiry, {NOW} as now)"""
 
-_FREE = """g.owner is null and g.gate = 0
+_FREE = """g.owner is null and g.gate = 0 and g.due >= :floor
    and g.id <> all(array(select v.grp from revoked v where v.worker = :worker))"""
+"""What is free, but for what waits longer than `floor`; see `Floor`."""
 
 _NOTIFY = "case when rest.more and exists (select 1 from idle) then pg_notify(:channel, '') end"
 
@@ -35,15 +40,17 @@ CLAIM_PLAIN = f"""with {_PROBE},
    as late from probe),
  taken as ({_TAKE.format(last=_LAST)} where g.id = any(array(
    select g.id from grp g where not (select late from late) and {_FREE}
-   order by g.due, g.id limit :claim for no key update skip locked)) returning g.id),
+   order by g.due, g.id limit :claim for no key update skip locked)) returning g.id, g.due),
  rest as materialized (select exists (select 1 from grp g where {_FREE} and g.id <> all(array(select id from taken))
    order by g.due, g.id limit 1) as more)
- select array(select id from taken), rest.more, probe.wake, late.late, {_NOTIFY} from probe, late, rest"""
+ select array(select id from taken), rest.more, probe.wake, late.late, (select min(due) from taken),
+  {NOW} - probe.now, {_NOTIFY} from probe, late, rest"""
 """Claims the groups that wait longest; nothing while there are suspects, or runs to wake, to time out or to bring to
 their groups."""
 
-LATE = 3
-"""The column that says that nothing was claimed for that reason."""
+MORE, WAKE, LATE, FIRST, TOOK = 1, 2, 3, 4, 5
+"""The columns of an answer: after the groups that were taken, whether there are more, when the next run wakes, whether
+nothing was claimed for that reason, the lowest `due` that was found, and how many seconds it took."""
 
 _HEAD = """coalesce((select k.id from run k where k.id = g.keeper and k.state = 0),
    (select min(f.id) from run f where f.grp = g.id and f.state = 0))"""
@@ -58,12 +65,12 @@ CLAIM = f"""with {_PROBE},
    where (head.place < bound.place and head.place <= :claim) or (head.place = 1 and bound.place = 1 and :alone = 1)))
   returning g.id),
  rest as materialized (select bound.place > :claim + 1 and (select count(*) from head) > :claim as more from bound)
- select array(select id from taken), rest.more, probe.wake, false, {_NOTIFY} from probe, rest"""
+ select array(select id from taken), rest.more, probe.wake, false, null, null, {_NOTIFY} from probe, rest"""
 """Claims without these conditions: a suspect only alone and with one run, and nothing past it."""
 
 LOOK = f"""with {_PROBE}, rest as materialized (select coalesce((select g.suspect = 0 from grp g where {_FREE}
   order by g.due, g.id limit 1), false) as more)
- select array[]::bigint[], rest.more, probe.wake, false, {_NOTIFY} from probe, rest"""
+ select array[]::bigint[], rest.more, probe.wake, false, null, null, {_NOTIFY} from probe, rest"""
 """The same answer without a claim."""
 
 _CONTEXT = """(select c.ctx from step c where c.run = r.id and c.thread = q.thread and c.n <= q.n and c.n > case
@@ -93,6 +100,51 @@ LOAD = f"""select r.id, r.grp, r.key, r.processor, r.body, r.submitter, r.number
  where g.owner = :worker and g.batch = :batch and r.id <= g.upto and (g.suspect = 0 or r.id = g.upto)
  order by g.due, g.id, t.place, r.id"""
 """The runs that a claim took, in a statement of its own: it sees what was committed until the groups were locked."""
+
+
+SLOW, SLOW_GROUP = 0.01, 0.0002
+"""Seconds that a claim, and each group of it, takes at most when there is little to go through."""
+
+OFTEN = 3
+"""After how many slow claims in a row it is the index, and not the machine."""
+
+REST, SHARE = 0.25, 20
+"""Seconds until the next claim from the start at least; and how many times as long as the last such claim took."""
+
+
+@dataclass(slots=True)
+class Floor:
+    """From where on the index of free groups is read, while much of it is dead.
+
+    Groups come and go, and as long as some transaction stays open, a backup say, their index entries cannot be cleared
+    away: each claim would go through all of them. When that takes long, claims begin where the last one found
+    something, and now and then one begins at the start, for groups that wait longer than that: those that came back,
+    or have a higher priority.
+
+    Attributes:
+        due: Where claims begin.
+        until: When one begins at the start again, as the monotonic clock has it.
+        slow: How many of those that began at the start were slow, in a row.
+    """
+
+    due: float = -math.inf
+    until: float = 0.0
+    slow: int = 0
+
+    def start(self) -> float:
+        """Return where a claim begins now."""
+        return self.due if time.monotonic() < self.until else -math.inf
+
+    def learn(self, start: float, groups: int, first: float | None, took: float, now: float) -> None:
+        """Take note of a claim at the store's time `now` that began at `start`: how many groups, and the first one."""
+        if start == -math.inf:
+            self.slow = self.slow + 1 if took > SLOW + groups * SLOW_GROUP else 0
+            self.until = time.monotonic() + max(REST, SHARE * took)
+            self.due = now if first is None else first
+            if self.slow < OFTEN:
+                self.due, self.until = -math.inf, 0.0
+        elif first is not None:
+            self.due = first
 
 
 def claimed(row: Row) -> Claimed:

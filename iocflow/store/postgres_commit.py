@@ -6,6 +6,7 @@ and when there are runs to wake or to time out before anything is claimed.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from psycopg import errors
 from iocflow.store.contract import Batch, Receipt
 from iocflow.store.errors import FencedError, StoreError
 from iocflow.store.postgres_calls import Way, runs_of, strays, written
-from iocflow.store.postgres_claim import LATE, claimed
+from iocflow.store.postgres_claim import FIRST, LATE, MORE, TOOK, WAKE, Floor, claimed
 from iocflow.store.postgres_commit_texts import Texts
 from iocflow.store.postgres_connections import Connection, Connections
 from iocflow.store.postgres_pipeline import Call, Pipelines, Row, call
@@ -71,6 +72,7 @@ class Committer:
         self._channel = channel
         self._upkeep = upkeep
         self._hands: dict[int, Hand] = {}
+        self._floor = Floor()
 
     def forget(self, worker: int) -> None:
         """Forget a worker that is no more."""
@@ -82,7 +84,7 @@ class Committer:
         Raises:
             FencedError: There is no such worker any more.
         """
-        base = {"worker": worker, "lease": lease, "shift": shift}
+        base = self._base(worker, batch, lease, shift)
         freed = bool(batch.released or batch.endings or batch.rests)
         claims = self._claims(base, batch, forced=False) if batch.claim or freed else []
         try:
@@ -107,7 +109,7 @@ class Committer:
         Raises:
             FencedError: There is no such worker any more.
         """
-        base = {"worker": worker, "lease": lease, "shift": shift}
+        base = self._base(worker, batch, lease, shift)
         calls, claims = self._written(Way.OWN, batch, base), self._claims(base, batch, forced=False)
         before = [call(self._texts.release, {}), call(self._texts.tune, {})]
         try:
@@ -162,17 +164,26 @@ class Committer:
     ) -> Receipt:
         """Read the answers; claim again when there was something to do before."""
         hand = self._hands[base["worker"]]
-        if answers[0][0][LATE]:
+        look = answers[0][0]
+        if look[LATE]:
             self._upkeep()
+            base = base | {"floor": -math.inf}
             calls = [call(self._texts.fence, base), *self._claims(base, batch, forced=True)]
             answers = self._fenced(base["worker"], lambda one: self._pipelines.run(one, calls))[1:]
-        taken, more, wake, *_ = answers[0][0]
+            look = answers[0][0]
+        elif batch.claim:
+            self._floor.learn(base["floor"], len(look[0]), look[FIRST], look[TOOK], now)
         runs = [claimed(row) for row in answers[1]] if batch.claim else []
         hand.alone.update(run.group for run in runs if run.key is None)
-        if empty := sorted({*taken} - {run.group for run in runs}):
+        if empty := sorted({*look[0]} - {run.group for run in runs}):
             calls = strays(self._texts, empty, base)
             self._fenced(base["worker"], lambda one: self._pipelines.run(one, calls))
-        return Receipt(now, frozenset(run for run, *_ in dropped), runs, more, wake)
+        return Receipt(now, frozenset(run for run, *_ in dropped), runs, look[MORE], look[WAKE])
+
+    def _base(self, worker: int, batch: Batch, lease: float, shift: float) -> dict[str, Any]:
+        """Return the parameters that most statements have."""
+        floor = self._floor.start() if batch.claim else self._floor.due
+        return {"worker": worker, "lease": lease, "shift": shift, "floor": floor}
 
     def _heard(self, base: dict[str, Any], rows: list[list[Row]], calls: list[Call], batch: Batch) -> None:
         """Remember what a commit answered."""

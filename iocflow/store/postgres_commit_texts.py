@@ -19,7 +19,7 @@ _TYPES = {
     **dict.fromkeys(("kind", "thread", "name", "outcome", "error", "result", "place"), "text"),
     "context": "bytea",
     **dict.fromkeys(("worker", "claim", "alone", "batch", "suspect"), "bigint"),
-    **dict.fromkeys(("shift", "lease"), "double precision"),
+    **dict.fromkeys(("shift", "lease", "floor"), "double precision"),
     "channel": "text",
     **dict.fromkeys(("groups", "touched", "runs", "ns", "attempts", "plans", "retries", "taken", "seens"), "bigint[]"),
     **dict.fromkeys(("in_groups", "waits", "keeps", "keepers", "gates", "locked", "suspended"), "bigint[]"),
@@ -76,7 +76,8 @@ _QUICK = f"""with w as materialized ({_LOCKED}),
  f as materialized (select max(w.lease) as lease, 1 / count(*) as fine from w where w.revoked = 0),{{locked}}
  put as ({{rows}} where (select f.fine from f) = 1)
  select f.lease, {NOW}, coalesce((select g.suspect = 0 from grp g where g.owner is null and g.gate = 0
-   order by g.due, g.id limit 1), false), (select min(r.wake) from run r where r.wake is not null){{also}} from f"""
+   and g.due >= :floor order by g.due, g.id limit 1), false),
+  (select min(r.wake) from run r where r.wake is not null){{also}} from f"""
 
 _LOCK = """
  l as materialized (select r.id from run r where (select f.fine from f) = 1 and r.id = any(:locked) order by r.id
