@@ -16,6 +16,7 @@ from iocflow.durable.codes import data_of
 from iocflow.durable.errors import ConflictError, SubmitError, UnknownRunError
 from iocflow.durable.intake import Durable
 from iocflow.store.contract import Accepted, Entry, RunStatus, State, Store, Submission
+from iocflow.wiring import did_you_mean
 from iocflow.wiring.duration import seconds_of
 
 PRIORITIES = range(10)
@@ -176,13 +177,15 @@ class Client:
         if known is None:
             names = ", ".join(sorted(self._processors)) or "none"
             raise SubmitError(f"{processor!r} is no durable processor here (known: {names})")
+        for name in terms.keys() - Terms.__annotations__.keys():
+            raise SubmitError(f"there is no term {name!r}; {did_you_mean(name, Terms.__annotations__)}")
         priority = terms.get("priority", 0)
         if priority not in PRIORITIES:
             raise SubmitError(f"priority is 0 to 9, not {priority}")
         durable, body = known.durable, known.write_seed(seed)
         if isinstance(seed, Mapping):
             seed = known.read_seed(body)  # with the defaults of its type
-        group = terms.get("group") or _text(seed, durable.group)
+        group = _name("group", terms.get("group"), seed, durable.group)
         deadline = terms.get("deadline")
         if deadline is None and durable.deadline:
             fixed = seconds_of(durable.deadline) is not None
@@ -192,8 +195,8 @@ class Client:
             processor=processor,
             body=body,
             digest=hashlib.sha256(identity).hexdigest(),
-            submitter=terms.get("submitter") or _text(seed, durable.submitter) or processor,
-            number=terms.get("number") or _text(seed, durable.number) or uuid.uuid4().hex,
+            submitter=_name("submitter", terms.get("submitter"), seed, durable.submitter) or processor,
+            number=_name("number", terms.get("number"), seed, durable.number) or uuid.uuid4().hex,
             group=group,
             priority=priority,
             deadline=self._time("deadline", deadline),
@@ -329,10 +332,16 @@ def _conflict(one: Submission, accepted: Accepted) -> ConflictError:
     )
 
 
-def _text(seed: Any, path: str) -> str | None:
-    """Return the seed's field at `path` as text; None without a path, or when the field is None."""
-    value = _field(seed, path)
-    return None if value is None else str(value)
+def _name(term: str, given: str | None, seed: Any, path: str) -> str | None:
+    """Return a term that names something: as it is given, else from the seed where the wiring says so."""
+    value = given if given is not None else _field(seed, path)
+    if value is None:
+        return None
+    text = str(value)
+    if not text or "\0" in text:
+        where = f"the seed's {path}" if given is None else term
+        raise SubmitError(f"{where} is {value!r}, which is no {term}: write at least one character, and no NUL")
+    return text
 
 
 def _field(seed: Any, path: str) -> Any:

@@ -239,3 +239,21 @@ def test_v4(house: House) -> None:
     assert all(seconds == pytest.approx(ended - began) for *_, began, ended, seconds in rows)
     begins = [began for _, _, began, _, _ in rows]
     assert begins[:9] == sorted(begins[:9])
+
+
+@pytest.mark.parametrize("term", ["number", "submitter", "group"])
+@pytest.mark.parametrize("given", ["", "a\0b"])
+def test_a_name_that_names_nothing_is_refused(house: House, term: str, given: str) -> None:
+    """What is to name a run for ever is not generated where it was given empty; nothing is stored on either store."""
+    house.sequence(total, context=Work)
+    with pytest.raises(SubmitError, match=f"no {term}"):
+        house.submit(seed=Order("ACME", "PO-1"), **{term: given})
+    assert house.client.runs() == []
+
+
+def test_a_misspelt_term_is_refused(house: House) -> None:
+    """A deadline that is written wrong is told, and not lost without a word."""
+    house.sequence(total, context=Work)
+    with pytest.raises(SubmitError, match="did you mean `deadline`"):
+        house.submit(seed=Order("ACME", "PO-1"), deadlin="1s")
+    assert house.client.runs() == []
