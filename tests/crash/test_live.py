@@ -134,10 +134,7 @@ def test_a_stopped_worker_comes_back_too_late(site: MakeSite, nursery: Nursery) 
 
 
 def test_a_transaction_is_stopped(site: MakeSite, bench: Bench, nursery: Nursery) -> None:
-    """C8: a worker that is stopped in a step's transaction has that step done once, by itself or by its heir.
-
-    In SQLite nobody writes meanwhile, and so nobody takes over; in PostgreSQL the heir does the step.
-    """
+    """C8: a worker stopped in a step's transaction: the step is done once, on PostgreSQL by its heir."""
     one = site("gated", insert=bench.insert)
     run = one.submit("order")
     zombie = one.start()

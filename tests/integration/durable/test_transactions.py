@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from iocflow import CONTINUE, ParallelSplitProcessor, ProcessContext, RetryingErrorHandler, activity
-from tests.contract.store.stores import SqliteKit
 from tests.integration.durable.house import House, Ledger
 
 
@@ -266,10 +265,10 @@ def test_a_roll_back_in_a_branch_changes_no_field(house: House, desk: Desk) -> N
     assert (house.context(run).n, house.context(run).handled) == (10000, "2")
 
 
+# A SQLite file has one writer: nobody can cancel while the transaction is open.
+@pytest.mark.parametrize("house", [pytest.param("postgres", marks=pytest.mark.service("postgres"))], indirect=True)
 def test_a_run_that_is_taken_away_in_its_transaction(house: House, desk: Desk) -> None:
     """A run that is cancelled while its transaction is open: nothing of the step stays, and it is told."""
-    if isinstance(house.kit, SqliteKit):
-        pytest.skip("a SQLite file has one writer: nobody can cancel while the transaction is open")
     entered, go_on, ledger = threading.Event(), threading.Event(), Ledger()
 
     def slow(context: Booking) -> None:
