@@ -9,8 +9,8 @@ DEADLINE = "the deadline has passed"
 """The reason of a timeout."""
 
 EMPTIED = """delete from grp where id in [groups] and (owner is null or owner = :worker)
- and not exists (select 1 from run r where r.grp = grp.id and r.state = 0)
- and not exists (select 1 from run r where r.grp = grp.id and r.state in (1, 3))"""
+ and (select r.id from run r where r.grp = grp.id and r.state = 0 limit 1) is null
+ and (select r.id from run r where r.grp = grp.id and r.state in (1, 3) limit 1) is null"""
 """Deletes the groups among `groups` that have no open run."""
 
 KEEP_SUSPECT, CLEAR_SUSPECT, SET_SUSPECT = 0, 1, 2
@@ -23,8 +23,8 @@ _SETTLED = f"""update grp set owner = null, keeper = f.keeper, gate = f.gate,
  from (select h.id, h.head, case when h.stays <> 0 then h.stays when h.head is null then %d else 0 end as gate,
   case when h.stays <> 0 then h.keeper else h.progress end as keeper
   from (select g.id, g.keeper, {NEXT} as head, {IN_PROGRESS} as progress,
-   case when g.gate = 2 and exists (select 1 from run k where k.id = g.keeper and k.state = 1) then 2
-    when g.gate = 3 and exists (select 1 from run k where k.id = g.keeper and k.state = 3) then 3 else 0 end as stays
+   case when g.gate = 2 and (select k.state from run k where k.id = g.keeper) = 1 then 2
+    when g.gate = 3 and (select k.state from run k where k.id = g.keeper) = 3 then 3 else 0 end as stays
    from grp g where g.id in [groups] and (g.owner is null or g.owner = :worker)) h) f
  where grp.id = f.id"""
 

@@ -22,7 +22,7 @@ _FREE = """g.owner is null and g.gate = 0 and g.due >= :floor
 _NOTIFY = "case when rest.more and exists (select 1 from idle) then pg_notify(:channel, '') end"
 
 _SLICE = f"""(select t.id, t.place from (
-  (select k.id, 0 as place from run k where k.id = g.keeper and k.state = 0)
+  (select k.id, 0 as place from run k where k.id = g.keeper and k.state + 0 = 0)
   union all
   (select f.id, 1 from run f where f.grp = g.id and f.state = 0 and f.id is distinct from g.keeper
    order by f.id limit {SLICE})) t order by t.place, t.id limit {SLICE})"""
@@ -52,7 +52,7 @@ MORE, WAKE, LATE, FIRST, TOOK = 1, 2, 3, 4, 5
 """The columns of an answer: after the groups that were taken, whether there are more, when the next run wakes, whether
 nothing was claimed for that reason, the lowest `due` that was found, and how many seconds it took."""
 
-_HEAD = """coalesce((select k.id from run k where k.id = g.keeper and k.state = 0),
+_HEAD = """coalesce((select k.id from run k where k.id = g.keeper and k.state + 0 = 0),
    (select min(f.id) from run f where f.grp = g.id and f.state = 0))"""
 
 CLAIM = f"""with {_PROBE},
@@ -97,7 +97,7 @@ LOAD = f"""select r.id, r.grp, r.key, r.processor, r.body, r.submitter, r.number
  left join lateral (select array_agg(a.id order by a.id) as ids, array_agg(a.name order by a.id) as names,
    array_agg(a.data order by a.id) as datas from signal a where a.run = r.id and a.fate is null
    and (select exists (select 1 from signal b where b.fate is null))) i on true
- where g.owner = :worker and g.batch = :batch and r.id <= g.upto and (g.suspect = 0 or r.id = g.upto)
+ where g.owner = :worker and g.batch = :batch and t.id <= g.upto and (g.suspect = 0 or t.id = g.upto)
  order by g.due, g.id, t.place, r.id"""
 """The runs that a claim took, in a statement of its own: it sees what was committed until the groups were locked."""
 

@@ -174,6 +174,7 @@ class Committer:
         elif batch.claim:
             self._floor.learn(base["floor"], len(look[0]), look[FIRST], look[TOOK], now)
         runs = [claimed(row) for row in answers[1]] if batch.claim else []
+        self._pipelines.grown(max((run.id for run in runs), default=0))
         hand.alone.update(run.group for run in runs if run.key is None)
         if empty := sorted({*look[0]} - {run.group for run in runs}):
             calls = strays(self._texts, empty, base)

@@ -111,7 +111,7 @@ _MINE = "(select g.owner from grp g where g.id = {group}) = :worker"
 """Whether the worker holds a group: looked up by its number, and not among all that the worker holds or held."""
 
 TAKEN = f"""update signal set fate = 'taken' where id = any(:taken) and fate is null and exists (
- select 1 from run r where r.id = signal.run and r.state = 0 and {_MINE.format(group="r.grp")})"""
+ select 1 from run r where r.id = signal.run and r.state + 0 = 0 and {_MINE.format(group="r.grp")})"""
 
 ENDED = f"""with c as materialized (select {NOW} as now),
  e as (update run set state = case t.closed when 'suspended' then 3 else 2 end,
@@ -120,7 +120,7 @@ ENDED = f"""with c as materialized (select {NOW} as now),
   ended = case when t.closed <> 'suspended' then c.now end, wake = null, waits = 0,
   expiry = case when t.closed = 'suspended' then run.expiry end
   from unnest(:runs, :in_groups, :closed, :outcomes, :reasons, :errors) t(run, grp, closed, outcome, reason, error), c
-  where run.id = t.run and run.state = 0 and {_MINE.format(group="t.grp")}
+  where run.id = t.run and run.state + 0 = 0 and {_MINE.format(group="t.grp")}
   returning run.id, run.grp, run.key, run.state),
  u as (update signal set fate = 'run_ended' where run = any(:runs) and fate is null
   and run = any(array(select e.id from e where e.state = 2)))
@@ -129,7 +129,7 @@ ENDED = f"""with c as materialized (select {NOW} as now),
 
 SUSPENDED = f"""insert into event(run, n, at, kind, outcome, error, why)
  select r.id, coalesce((select max(s.n) from step s where s.run = r.id), 0), {NOW}, 'suspended', r.outcome, r.error,
-  r.reason from run r where r.id = any(:suspended) and r.state = 3 and {_MINE.format(group="r.grp")}"""
+  r.reason from run r where r.id = any(:suspended) and r.state + 0 = 3 and {_MINE.format(group="r.grp")}"""
 
 RESTED = f"""update run set state = case when z.woken then 0 else 1 end, wake = case when not z.woken then z.until end,
  waits = case when z.woken then 0 else z.waits end, woke = case when z.woken then {WOKE} else run.woke end,
@@ -137,21 +137,23 @@ RESTED = f"""update run set state = case when z.woken then 0 else 1 end, wake = 
  from (select t.*, coalesce((select max(s.n) from step s where s.run = t.run), 0) as last,
    t.waits = 1 and exists (select 1 from signal s where s.run = t.run and s.fate is null and s.id > t.seen) as woken
   from unnest(:runs, :in_groups, :untils, :waits, :keeps, :seens) t(run, grp, until, waits, keep, seen)) z
- where run.id = z.run and run.state = 0 and {_MINE.format(group="z.grp")}"""
+ where run.id = z.run and run.state + 0 = 0 and {_MINE.format(group="z.grp")}"""
 
 STATES = f"""insert into group_state(key, state, touched)
  select u.key, u.state, {NOW} from unnest(:keys, :states) u(key, state)
- where exists (select 1 from grp g where g.key = u.key and g.owner = :worker) order by u.key
+ where (select g.owner from grp g where g.key = u.key) = :worker order by u.key
  on conflict (key) do update set state = excluded.state, touched = excluded.touched"""
 
-STOPPED = """update grp set keeper = f.keeper, gate = f.gate
- from unnest(:groups, :keepers, :gates) f(id, keeper, gate) where grp.id = f.id and grp.owner = :worker"""
+STOPPED = """update grp set keeper = f.keeper, gate = f.gate from unnest(:groups, :keepers, :gates) f(id, keeper, gate)
+ where grp.id = any(:groups) and grp.id = f.id and coalesce(grp.owner, 0) = :worker"""
 
-ORDER_GROUPS = "select id from grp where id = any(:groups) and owner = :worker order by id for no key update"
+ORDER_GROUPS = (
+    "select id from grp where id = any(:groups) and coalesce(owner, 0) = :worker order by id for no key update"
+)
 """Waits for others that have locked groups, in the order in which all do; not for submissions."""
 
 _LOCK_GROUPS = """select set_config('iocflow.sole', array(select g.id from grp g where g.id = any(:groups)
-  and g.owner = :worker order by g.id for update{skip})::text, true)"""
+  and coalesce(g.owner, 0) = :worker order by g.id for update{skip})::text, true)"""
 
 LOCK_GROUPS = _LOCK_GROUPS.format(skip="")
 """Locks groups, and notes them for the rest of the transaction."""

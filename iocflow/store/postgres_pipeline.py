@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import select
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -60,12 +61,29 @@ def call(statement: Statement, values: Mapping[str, Any]) -> Call:
     return Call(statement, [encode(values[name]) for name, encode in statement.encoders.items()])
 
 
+@dataclass(slots=True)
+class _Prepared:
+    """Which statements are prepared on a connection, and in which era."""
+
+    era: int
+    ids: set[bytes] = field(default_factory=set)
+
+
 class Pipelines:
-    """Sends statements, and knows which are prepared on which connection."""
+    """Sends statements, and knows which are prepared on which connection.
+
+    A prepared statement keeps its plan. What is best to find some rows among a hundred is not among a million: when
+    there are four times as many runs as before, an era, statements are prepared anew.
+    """
 
     def __init__(self) -> None:
         """Know none yet."""
-        self._prepared: WeakKeyDictionary[Connection, set[bytes]] = WeakKeyDictionary()
+        self._prepared: WeakKeyDictionary[Connection, _Prepared] = WeakKeyDictionary()
+        self._era = 0
+
+    def grown(self, runs: int) -> None:
+        """Hear that there are so many runs."""
+        self._era = max(self._era, runs.bit_length() // 2)
 
     def run(self, connection: Connection, calls: Sequence[Call]) -> list[list[Row]]:
         """Return the rows of each call; outside of a transaction all of them are one.
@@ -74,11 +92,15 @@ class Pipelines:
             psycopg.Error: One failed; nothing was done. In a transaction of the caller's, it is to be rolled back.
         """
         wire = connection.pgconn
-        prepared = self._prepared.setdefault(connection, set())
-        expected: list[bytes | None] = []
+        prepared = self._prepared.setdefault(connection, _Prepared(self._era))
+        old = prepared.ids if prepared.era < self._era else set()
+        ready = set() if old else prepared.ids
+        expected: list[bytes | None] = [None] * len(old)
         wire.enter_pipeline_mode()
+        for id in old:
+            wire.send_query_params(b"deallocate " + id, None)
         for statement, values in calls:
-            if statement.id not in prepared and statement.id not in expected:
+            if statement.id not in ready and statement.id not in expected:
                 wire.send_prepare(statement.id, statement.text, statement.oids)
                 expected.append(statement.id)
             wire.send_query_prepared(
@@ -88,18 +110,20 @@ class Pipelines:
         wire.pipeline_sync()
         results = _results(wire)
         wire.exit_pipeline_mode()
+        if results[0].status in _GOOD:  # else it is as it was
+            prepared.era, prepared.ids = self._era, ready
         rows: list[list[Row]] = []
-        for id, result in zip(expected, results, strict=True):
+        for name, result in zip(expected, results, strict=True):
             if result.status not in _GOOD:
                 error = errors.error_from_result(result)
                 if isinstance(error, errors.InvalidSqlStatementName):
                     del self._prepared[connection]  # somebody else deallocated them
                 raise error
-            if id is None:
+            if name is None:
                 rows.append(_rows(result, connection))
             else:
-                prepared.add(id)
-        return rows
+                ready.add(name)
+        return rows[len(old) :]
 
 
 def _results(wire: pq.abc.PGconn) -> list[pq.abc.PGresult]:

@@ -1,5 +1,10 @@
 """The tables of a store, once for both dialects.
 
+A prepared plan is kept when there are a thousand times more rows than when it was made, and while there are few, it
+looks cheap to go through all of an index. So a row is sought in ways that leave no choice: by a scalar subquery rather
+than by `exists`; and a run that is known by its number has its state compared as `state + 0`, for which no index of the
+runs in one state can be taken.
+
 A dialect fills in four words: `{id}` is a primary key that numbers itself and never reuses a number, `{run}` that of
 runs, of which no row is ever deleted, `{key}` one whose number is given, and `{data}` holds JSON as it came. Everything
 else is understood by SQLite and PostgreSQL alike.
@@ -22,16 +27,16 @@ IN_PROGRESS = """(select p.id from run p where p.grp = g.id and p.state = 0 and 
 """The ready run of group `g` that was left in the middle: it has rows since it last let the group go. There is one at
 most, among those that the last claim took (`upto`), so that a long backlog costs nothing."""
 
-NEXT = f"""coalesce({IN_PROGRESS}, (select k.id from run k where k.id = g.keeper and k.state = 0),
+NEXT = f"""coalesce({IN_PROGRESS}, (select k.id from run k where k.id = g.keeper and k.state + 0 = 0),
  (select min(f.id) from run f where f.grp = g.id and f.state = 0))"""
 """The ready run of group `g` that goes first in its next claim: the one in progress, the keeper, or the first."""
 
-HEAD = f"""coalesce({IN_PROGRESS}, (select k.id from run k where k.id = g.keeper and k.state = 0),
+HEAD = f"""coalesce({IN_PROGRESS}, (select k.id from run k where k.id = g.keeper and k.state + 0 = 0),
  (select min(f.id) from run f where f.grp = g.id and f.state = 0 and f.id <= g.upto
   and (f.woke is null or f.woke < g.turn)))"""
 """The run of group `g`, which is held, that goes now, or goes first of those that its worker has in hand."""
 
-WOKE = "(select g.turn from grp g where g.id = run.grp and g.owner is not null)"
+WOKE = "(select case when g.owner is not null then g.turn end from grp g where g.id = run.grp)"
 """What `run.woke` is set to whenever a run becomes ready: the worker that holds the group now has it not in hand."""
 
 TABLES = (
