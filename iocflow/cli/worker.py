@@ -10,9 +10,9 @@ from iocflow.cli.command import FailureError, Session, command
 from iocflow.cli.files import File, open_app
 from iocflow.cli.logs import LogLevel
 from iocflow.container import App
-from iocflow.durable.companion import WorkerCompanion
-from iocflow.durable.idling import run_until_idle
-from iocflow.durable.worker import Worker
+from iocflow.durable.worker.companion import WorkerCompanion
+from iocflow.durable.worker.idling import run_until_idle
+from iocflow.durable.worker.worker import Worker
 from iocflow.launch import ExitCode
 from iocflow.launch.daemon import Daemon
 

@@ -10,7 +10,7 @@ from iocflow.container.stored import Stored
 
 if TYPE_CHECKING:  # they are loaded when they are needed
     from iocflow.durable.client import Client, Report, Terms, Ticket
-    from iocflow.durable.worker import Worker
+    from iocflow.durable.worker.worker import Worker
     from iocflow.launch.launcher import Companion
     from iocflow.run import Run
     from iocflow.store.contract import Entry, RunStatus, State
@@ -130,7 +130,7 @@ class DurableApp:
         """Return what a daemon has at work beside the launchers: a worker, if any processor is durable."""
         if not self._stored.ids:
             return ()
-        made: Companion = extra("durable.companion").WorkerCompanion(self.worker())
+        made: Companion = extra("durable.worker.companion").WorkerCompanion(self.worker())
         return (made,)
 
     def worker(self, threads: int | None = None) -> Worker:
@@ -142,4 +142,4 @@ class DurableApp:
 
         What waits for a signal, or for a time that has not come, is left as it is.
         """
-        extra("durable.idling").run_until_idle(self.worker(workers))
+        extra("durable.worker.idling").run_until_idle(self.worker(workers))

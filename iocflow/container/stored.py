@@ -16,7 +16,7 @@ from iocflow.run import Run
 if TYPE_CHECKING:  # they are loaded when they are needed
     from iocflow.durable.engine import DurableEngine
     from iocflow.durable.job import Job
-    from iocflow.durable.worker import Worker
+    from iocflow.durable.worker.worker import Worker
     from iocflow.store.contract import Store
 
 __all__ = ["Stored"]
@@ -89,7 +89,7 @@ class Stored:
         """Return a worker that is not started yet; `threads` in place of what the file says."""
         engine = self.engine
         settings = engine.settings if threads is None else replace(engine.settings, threads=threads)
-        made: Worker = extra("durable.worker").Worker(engine.store, engine.jobs, settings)
+        made: Worker = extra("durable.worker.worker").Worker(engine.store, engine.jobs, settings)
         return made
 
     def run_here(self, id: str, seed: Any) -> Run[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from iocflow.durable.client import Client
 from iocflow.durable.job import Job
 from iocflow.durable.settings import WorkerSettings
-from iocflow.durable.worker import Worker
+from iocflow.durable.worker.worker import Worker
 from iocflow.errors import LiveErrors, RecordedError, record_of
 from iocflow.processor import Processor
 from iocflow.run import Outcome, Run, Step, StepOutcome

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from iocflow.context import ProcessContext
-from iocflow.durable.contexts import ContextCodec
+from iocflow.durable.contexts.codec import ContextCodec
 
 __all__ = ["Durable", "Intake"]
 

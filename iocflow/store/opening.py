@@ -9,9 +9,9 @@ from iocflow.store.contract import Store
 from iocflow.store.errors import StoreUrlError
 
 DIALECTS = {
-    "sqlite": "iocflow.store.sqlite",
-    "postgresql": "iocflow.store.postgres",
-    "postgres": "iocflow.store.postgres",
+    "sqlite": "iocflow.store.sqlite.store",
+    "postgresql": "iocflow.store.postgres.store",
+    "postgres": "iocflow.store.postgres.store",
 }
 """The module of each scheme, loaded when it is asked for: it has a function `open_url`."""
 

@@ -27,7 +27,7 @@ from iocflow import ProcessContext, SequenceProcessor
 from iocflow.durable.engine import DurableEngine
 from iocflow.durable.job import Job
 from iocflow.durable.settings import WorkerSettings
-from iocflow.durable.worker import Worker
+from iocflow.durable.worker.worker import Worker
 from iocflow.store import open_store
 from iocflow.store.contract import Batch, Store
 

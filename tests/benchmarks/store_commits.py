@@ -17,7 +17,7 @@ from pathlib import Path
 from measuring import measure, parser, report
 
 from iocflow.store.contract import Batch, Claimed, Ending, Record, Submission
-from iocflow.store.sqlite import SqliteStore
+from iocflow.store.sqlite.store import SqliteStore
 
 CONTEXT = b'{"text":"%s"}' % (b"x" * 188)
 LEASE = 30.0

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from iocflow.store.contract import Store
-from iocflow.store.postgres import PostgresStore
-from iocflow.store.postgres_connections import Address
-from iocflow.store.sqlite import SqliteStore
+from iocflow.store.postgres.connections import Address
+from iocflow.store.postgres.store import PostgresStore
+from iocflow.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:  # the children do without it
     import pytest

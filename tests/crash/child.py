@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from iocflow.durable.client import Client
-from iocflow.durable.idling import run_until_idle
 from iocflow.durable.settings import WorkerSettings
-from iocflow.durable.worker import Worker
+from iocflow.durable.worker.idling import run_until_idle
+from iocflow.durable.worker.worker import Worker
 from iocflow.store import open_store
 from tests.crash.benches import now, opened
 from tests.crash.ledger import Ledger

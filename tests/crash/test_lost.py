@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-import iocflow.durable.worker
+import iocflow.durable.worker.worker
 from iocflow import ParallelSplitProcessor, ProcessContext, Processor, SequenceProcessor, activity
 from iocflow.durable.engine import DurableEngine
 from iocflow.durable.job import Job
-from iocflow.durable.worker import Worker, WorkerSettings
+from iocflow.durable.worker.worker import Worker, WorkerSettings
 from iocflow.store.contract import Store
 from iocflow.store.errors import StoreLostError
 from tests.crash.benches import Bench, opened
@@ -103,7 +103,7 @@ def run(store: Store, number: int, losing: Losing) -> tuple[Any, ...]:
 
 def test_lost_at_every_call(bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Whichever call of the worker's fails once, before or after it was done, the run completes, each step once."""
-    monkeypatch.setattr(iocflow.durable.worker, "_BACKOFF", (0.0, 0.0, 0.0, 0.0, 0.0))
+    monkeypatch.setattr(iocflow.durable.worker.worker, "_BACKOFF", (0.0, 0.0, 0.0, 0.0, 0.0))
     caplog.set_level(logging.CRITICAL, "iocflow")
     store = opened(bench.url)
     calm = Losing(store)

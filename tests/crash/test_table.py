@@ -23,13 +23,13 @@ from behaviour.sequences import SEQUENCES
 from behaviour.test_engines import kind as kind_of
 from behaviour.test_engines import row
 
-import iocflow.durable.worker
+import iocflow.durable.worker.worker
 from iocflow.durable.engine import DurableEngine
 from iocflow.durable.job import Job
-from iocflow.durable.worker import Worker, WorkerSettings
+from iocflow.durable.worker.worker import Worker, WorkerSettings
 from iocflow.store.contract import Batch, Receipt, StepTransaction, Store
 from iocflow.store.errors import StoreLostError
-from iocflow.store.sqlite import SqliteStore
+from iocflow.store.sqlite.store import SqliteStore
 
 Way = Literal["abandoned", "lost"]
 """How a worker crashes: as if it were killed, or because it hears that the store is lost, and begins anew."""
@@ -184,7 +184,7 @@ def places(commits: int) -> list[int]:
 def _crashing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """A worker that lost its store tries again without a pause; one that is abandoned goes in silence."""
     tell = threading.excepthook
-    monkeypatch.setattr(iocflow.durable.worker, "_BACKOFF", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(iocflow.durable.worker.worker, "_BACKOFF", (0.0, 0.0, 0.0))
     monkeypatch.setattr(threading, "excepthook", lambda told: told.exc_type is Abandoned or tell(told))
     caplog.set_level(logging.CRITICAL, "iocflow")
 

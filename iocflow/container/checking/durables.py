@@ -91,7 +91,7 @@ def _check_contexts(processes: Iterable[Process], checks: Checks) -> None:
             continue
         place = process.context_place or process.place
         try:
-            extra("durable.contexts").ContextCodec(process.context)
+            extra("durable.contexts.codec").ContextCodec(process.context)
         except MissingExtraError as error:
             if checks.elsewhere:
                 return

@@ -16,9 +16,9 @@ import psycopg
 import pytest
 
 from iocflow.store.contract import Store
-from iocflow.store.postgres import PostgresStore
-from iocflow.store.postgres_connections import Address
-from iocflow.store.sqlite import SqliteStore
+from iocflow.store.postgres.connections import Address
+from iocflow.store.postgres.store import PostgresStore
+from iocflow.store.sqlite.store import SqliteStore
 
 
 class Kit(ABC):

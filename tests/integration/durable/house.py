@@ -9,13 +9,13 @@ from typing import Any
 from iocflow import ProcessContext, Processor, SequenceProcessor
 from iocflow.durable.client import Client
 from iocflow.durable.engine import DurableEngine
-from iocflow.durable.idling import run_until_idle
 from iocflow.durable.job import Durable, Job
 from iocflow.durable.settings import WorkerSettings
-from iocflow.durable.worker import Worker
+from iocflow.durable.worker.idling import run_until_idle
+from iocflow.durable.worker.worker import Worker
 from iocflow.run import Run
 from iocflow.store.contract import RunStatus, Store
-from iocflow.store.postgres_connections import Address
+from iocflow.store.postgres.connections import Address
 from tests.contract.store.stores import Kit, SqliteKit
 
 PATIENCE = 20.0

@@ -10,7 +10,7 @@ import threading
 
 from iocflow import ProcessContext, SequenceProcessor, activity
 from iocflow.durable.job import Job
-from iocflow.durable.worker import Worker, WorkerSettings
+from iocflow.durable.worker.worker import Worker, WorkerSettings
 from iocflow.store import open_store
 
 LEASE = 30.0

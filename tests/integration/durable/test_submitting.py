@@ -14,7 +14,7 @@ import pytest
 
 from iocflow import ProcessContext, RetryingErrorHandler, activity
 from iocflow.durable.errors import ConflictError, SubmitError, UnknownRunError
-from iocflow.store.postgres_connections import Address
+from iocflow.store.postgres.connections import Address
 from tests.contract.store.stores import SqliteKit
 from tests.integration.durable.house import House
 

@@ -12,11 +12,11 @@ from typing import Any
 import psycopg
 import pytest
 
-import iocflow.durable.worker
+import iocflow.durable.worker.worker
 from iocflow import ProcessContext
 from iocflow.store.contract import Batch, Receipt, Store
 from iocflow.store.errors import StoreFullError, StoreLostError
-from iocflow.store.postgres_connections import Address
+from iocflow.store.postgres.connections import Address
 from tests.contract.store.stores import SqliteKit
 from tests.integration.durable.house import House, Ledger
 
@@ -36,7 +36,7 @@ def add(context: Work) -> None:
 @pytest.fixture(autouse=True)
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker tries again soon."""
-    monkeypatch.setattr(iocflow.durable.worker, "_BACKOFF", (0.01,) * 5)
+    monkeypatch.setattr(iocflow.durable.worker.worker, "_BACKOFF", (0.01,) * 5)
 
 
 class Failing:

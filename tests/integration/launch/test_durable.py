@@ -12,7 +12,7 @@ import pytest
 
 from iocflow.container import App
 from iocflow.context import ProcessContext
-from iocflow.durable.companion import WorkerCompanion
+from iocflow.durable.worker.companion import WorkerCompanion
 from iocflow.events import MemorySource, on_event
 from iocflow.launch import DaemonSettings, ExitCode
 from iocflow.launch.daemon import Daemon

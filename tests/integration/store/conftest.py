@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from iocflow.store.postgres import PostgresStore
+from iocflow.store.postgres.store import PostgresStore
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from iocflow.store.contract import Batch, Claimed, Ending
-from iocflow.store.postgres import PostgresStore
-from iocflow.store.postgres_connections import Address
+from iocflow.store.postgres.connections import Address
+from iocflow.store.postgres.store import PostgresStore
 from tests.contract.store.work import LEASE, Work, record, submission
 
 pytestmark = pytest.mark.service("postgres")

@@ -17,8 +17,8 @@ import pytest
 
 from iocflow.store.contract import Batch
 from iocflow.store.errors import StoreError, StoreFullError, StoreLostError, StoreUrlError, StoreVersionError
-from iocflow.store.postgres import PostgresStore
-from iocflow.store.postgres_connections import Address
+from iocflow.store.postgres.connections import Address
+from iocflow.store.postgres.store import PostgresStore
 from tests import postgres_server
 from tests.contract.store.work import LEASE, Work, record, submission
 

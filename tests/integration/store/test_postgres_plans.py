@@ -14,10 +14,10 @@ import psycopg
 import pytest
 
 from iocflow.store.contract import Batch, Ending, Submission
-from iocflow.store.postgres import PostgresStore
-from iocflow.store.postgres_commit_texts import Texts
-from iocflow.store.postgres_connections import TUNED, Address
-from iocflow.store.postgres_pipeline import Statement
+from iocflow.store.postgres.commit_texts import Texts
+from iocflow.store.postgres.connections import TUNED, Address
+from iocflow.store.postgres.pipeline import Statement
+from iocflow.store.postgres.store import PostgresStore
 
 IN_ORDER = {"grp_free", "grp_suspect", "run_wake", "run_expiry", "signal_pending", "run_loose", "idle_pkey"}
 """Indexes that are read from one end, and no further than needed; and that of the few who wait."""

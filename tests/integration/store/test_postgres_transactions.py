@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 
 from iocflow.store.contract import Batch
 from iocflow.store.errors import StoreError, StoreLostError, TransactionError
-from iocflow.store.postgres import PostgresStore
-from iocflow.store.postgres_connections import Address
+from iocflow.store.postgres.connections import Address
+from iocflow.store.postgres.store import PostgresStore
 from tests.contract.store.work import LEASE, Work, record, submission
 
 pytestmark = pytest.mark.service("postgres")

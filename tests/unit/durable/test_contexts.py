@@ -16,7 +16,7 @@ import pytest
 from unit.durable.context_parts import Box, Customer, Line, Order, Point, Seed, Tree, order
 
 from iocflow.context import ProcessContext
-from iocflow.durable.contexts import DEFAULT_LIMIT, ContextCodec
+from iocflow.durable.contexts.codec import DEFAULT_LIMIT, ContextCodec
 from iocflow.durable.errors import ContextTooLargeError, ContextValueError
 from iocflow.errors import SeedError, UnsetError
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from unit.durable.context_parts import Address, Box, Colour, Level, Line, OrderNumber, Point, Right, Seed, Tree
 
 from iocflow.context import ProcessContext
-from iocflow.durable.contexts import ContextCodec
+from iocflow.durable.contexts.codec import ContextCodec
 from iocflow.durable.errors import ContextValueError
 
 OFFSETS = st.none() | st.integers(-1439, 1439).map(lambda minutes: dt.timezone(dt.timedelta(minutes=minutes)))

@@ -10,7 +10,7 @@ import pytest
 from unit.durable.context_parts import Line, Order, order
 
 from iocflow.context import ProcessContext
-from iocflow.durable.contexts import ContextCodec
+from iocflow.durable.contexts.codec import ContextCodec
 from iocflow.durable.errors import ContextReadError, ContextTypeError
 
 

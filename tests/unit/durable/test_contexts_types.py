@@ -18,7 +18,7 @@ from lxml import etree
 from unit.durable.context_parts import Line, Order
 
 from iocflow.context import ProcessContext
-from iocflow.durable.contexts import ContextCodec
+from iocflow.durable.contexts.codec import ContextCodec
 from iocflow.durable.errors import ContextTypeError
 from iocflow.errors import IocflowError
 from samples.fare_drop.context import FareDropContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from iocflow.store.postgres_claim import OFTEN, REST, Floor
+from iocflow.store.postgres.claim import OFTEN, REST, Floor
 
 
 def learned(floor: Floor, *claims: tuple[int, float | None, float]) -> float:

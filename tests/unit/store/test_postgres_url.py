@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iocflow.store.postgres import without_password
+from iocflow.store.postgres.store import without_password
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import sqlalchemy
 from sqlalchemy.orm import Session
 
 from iocflow.store.errors import StoreLostError, TransactionError
-from iocflow.store.sqlite import SqliteStore
+from iocflow.store.sqlite.store import SqliteStore
 from tests.contract.store.work import Work, submission
 
 

@@ -13,15 +13,15 @@ import pytest
 
 from iocflow.store import open_store
 from iocflow.store.errors import StoreError, StoreFullError, StoreLostError, StoreUrlError, StoreVersionError
-from iocflow.store.schema import MIGRATIONS, VERSION
-from iocflow.store.sqlite import SqliteStore
-from iocflow.store.sqlite_connections import Connections
-from iocflow.store.sqlite_schema import open_file
+from iocflow.store.sql.schema import MIGRATIONS, VERSION
+from iocflow.store.sqlite.connections import Connections
+from iocflow.store.sqlite.schema import open_file
+from iocflow.store.sqlite.store import SqliteStore
 from tests.contract.store.work import Work, submission
 
 READ_AND_SUBMIT = """
 import os, sys
-from iocflow.store.sqlite import SqliteStore
+from iocflow.store.sqlite.store import SqliteStore
 from tests.contract.store.work import submission
 if os.getuid() == 0:
     os.setuid(65534)

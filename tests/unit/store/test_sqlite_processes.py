@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from iocflow.store.errors import StoreLostError
-from iocflow.store.sqlite import SqliteStore
+from iocflow.store.sqlite.store import SqliteStore
 from tests.contract.store.work import LEASE, Work, submission
 
 HOLD = """
 import sys, time
-from iocflow.store.sqlite import SqliteStore
+from iocflow.store.sqlite.store import SqliteStore
 store = SqliteStore(sys.argv[1])
 worker = store.register(30.0, "host", 1)
 with store.begin(worker, lease=30.0) as step:

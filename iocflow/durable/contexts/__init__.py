@@ -1,0 +1,1 @@
+"""Process contexts as JSON: what can be stored, written, proved to read back equal, and read."""

@@ -1,0 +1,1 @@
+"""The worker: claims runs, moves them on, and has what they did on record."""

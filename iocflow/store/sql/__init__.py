@@ -1,0 +1,1 @@
+"""The tables and operations that both dialects share."""

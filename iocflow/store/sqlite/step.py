@@ -1,0 +1,106 @@
+"""The transaction of one step in mode `transactional`, on a connection that user code works with."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from iocflow.store.contract import Batch, Receipt
+from iocflow.store.errors import StoreError, TransactionError
+from iocflow.store.sql.groups import journal
+from iocflow.store.sqlite.commit import commit_step, fence, runs_of
+from iocflow.store.sqlite.connections import Connections, Process, rollback
+from iocflow.store.sqlite.errors import translated
+from iocflow.store.sqlite.tables import SqliteTables
+
+ENDED = "the activity ended the transaction of its step; iocflow does that, together with the step's record"
+
+
+class StepConnection(sqlite3.Connection):
+    """A connection whose transaction is not its user's to end."""
+
+    def commit(self) -> NoReturn:
+        """Refuse it."""
+        raise TransactionError(ENDED)
+
+    rollback = commit
+    __enter__ = commit
+
+    def executescript(self, sql_script: str, /) -> NoReturn:  # noqa: ARG002 - it is the base's parameter
+        """Refuse it: it commits first."""
+        raise TransactionError(f"executescript: {ENDED}")
+
+
+class SqliteStep:
+    """One transaction of one step."""
+
+    def __init__(self, tables: SqliteTables, connection: sqlite3.Connection, worker: int, lease: float) -> None:
+        """Take the connection, on which a transaction and its savepoint were begun."""
+        self.connection = connection
+        self._tables = tables
+        self._worker = worker
+        self._lease = lease
+
+    def undo(self) -> None:
+        """Roll back what the activity did."""
+        self._execute("rollback to iocflow_step")
+
+    def commit(self, batch: Batch) -> Receipt:
+        """Write the batch and commit; a run that was taken away meanwhile is given up, and is in `dropped`."""
+        self._execute("release iocflow_step")
+        with translated():
+            receipt = commit_step(self._tables, self._worker, batch, self._lease)
+            lost = sorted(runs_of(batch) & receipt.dropped)
+            if lost:
+                self.rollback()
+                self.connection.execute("begin immediate")
+                for run in lost:
+                    journal(self._tables, run, "fenced_out", worker=self._worker)
+            self.connection.execute("commit")
+        return receipt
+
+    def rollback(self) -> None:
+        """Give all of it up."""
+        rollback(self.connection)
+
+    def _execute(self, sql: str) -> None:
+        """Execute what fails when the savepoint is gone, and with it the transaction."""
+        try:
+            self._tables.sql(sql)
+        except sqlite3.Error as error:
+            self.rollback()
+            raise TransactionError(ENDED) from error
+
+
+@contextmanager
+def begin(connections: Connections, worker: int, lease: float) -> Iterator[SqliteStep]:
+    """Begin the transaction of one step; nobody else writes until it is left."""
+    with connections.turn() as process:
+        connection = _connection(connections, process)
+        try:
+            with translated():
+                connection.execute("begin immediate")
+                tables = SqliteTables(connection, connections.clock())
+                fence(tables, worker, lease)
+                connection.execute("savepoint iocflow_step")
+            yield SqliteStep(tables, connection, worker, lease)
+        except StoreError:
+            # What the activity left behind on the connection is not known: the next step gets a new one.
+            process.stepper = None
+            rollback(connection)
+            connection.close()
+            raise
+        finally:
+            rollback(connection)
+
+
+def _connection(connections: Connections, process: Process) -> sqlite3.Connection:
+    """Return the connection for steps, as it was when it was new."""
+    if process.stepper is None:
+        with translated():
+            process.stepper = connections.connect_writer(StepConnection)
+    process.stepper.row_factory = None
+    process.stepper.text_factory = str
+    return process.stepper
