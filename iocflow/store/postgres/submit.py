@@ -69,8 +69,8 @@ meanwhile, so it gives up soon, and tries again."""
 
 _MAKE_GROUPS = f"""with {_GIVEN.format(clock=_CLOCK, rows="{rows}")} insert into grp(id, key, due, gate)
  select nextval('{{schema}}.run_id_seq'), f.key, f.due, f.gate from (
-  select u.key, min(u.due) as due, min(u.asleep::int) as gate from u where u.key is not null
-   and u.known is null and (select g.id from grp g where g.key = u.key) is null
+  select u.key, (array_agg(u.due order by u.asleep, u.place))[1] as due, min(u.asleep::int) as gate from u
+   where u.key is not null and u.known is null and (select g.id from grp g where g.key = u.key) is null
   group by u.key order by u.key) f
  on conflict (key) where key is not null do nothing"""
 
@@ -83,13 +83,16 @@ _OWN = _NEW.format(
 )
 """A run that comes to a group which only sleeps is asleep, too, until now: who wakes it opens the gate."""
 
-_SUBMIT = f"""with {_GIVEN.format(clock=_CLOCK, rows="{rows}")},
- g as materialized (select id, key, owner is null and gate = 1 as shut,
+_SUBMIT = f"""with g as materialized (select id, key, owner is null and gate = 1 as shut,
    case when owner is not null then turn end as turn from grp where key = {{keys}}
   order by id for key share),
+ {_GIVEN.format(clock=f"{_CLOCK}, (select count(*) from g) as locked", rows="{rows}")},
  {_OWN}
  {_FOUND}, 1 / (count(coalesce(n.id, u.known)) over () = count(*) over ())::int from u left join n on n.id = u.id"""
-"""The division fails when one was neither made nor found: its group went away meanwhile, or somebody else made it."""
+"""The division fails when one was neither made nor found: its group went away meanwhile, or somebody else made it.
+
+Groups are locked before runs get their numbers, whatever the plan: numbers are in the order in which runs come to a
+group."""
 
 _LOOSE = _NEW.format(
     group="case when u.key is null then u.id else 0 end",

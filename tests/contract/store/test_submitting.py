@@ -114,6 +114,14 @@ def test_priority_does_not_change_the_order_in_a_group(work: Work) -> None:
     assert work.ids() == runs
 
 
+def test_a_group_waits_for_its_first_run_whatever_comes_behind_it(store: Store, work: Work) -> None:
+    """Of a batch into one group the first run says how long the group waits, not the most urgent one."""
+    store.submit([submission("first", group="g"), submission("urgent", group="g", priority=9)])
+    other = work.submit(priority=1)
+    assert [run.id for run in work.claim(1)] == [other]
+    assert list(store.doctor()) == []
+
+
 def test_waiting_is_worth_priority(kit: Kit, work: Work) -> None:
     """A run that has waited a minute for each level of difference goes before one of a higher priority."""
     old = work.submit(priority=1)

@@ -66,6 +66,24 @@ def test_batches_in_any_order_do_not_deadlock(store: PostgresStore) -> None:
     assert len(identities) == len(set(identities))
 
 
+@pytest.mark.parametrize("known", [0, 300])
+def test_runs_get_their_numbers_when_they_have_their_group(store: PostgresStore, known: int) -> None:
+    """A run that waits for its group gets a number above those that came to it meanwhile, whatever the plan."""
+    store.submit([submission(group=f"g{n}") for n in range(known)])
+    store.submit([submission(group="g")])
+    with psycopg.connect(Address.parse(store.url).conninfo) as other, ThreadPoolExecutor(1) as pool:
+        schema = Address.parse(store.url).schema
+        for table in ("run", "grp"):
+            other.execute(f"analyze {schema}.{table}")
+        other.execute(f"select from {schema}.grp where key = 'g' for update")
+        waiting = pool.submit(store.submit, [submission(group=f"g{n}" if n % 2 else "g") for n in range(20)])
+        time.sleep(0.2)
+        row = other.execute(f"select nextval('{schema}.run_id_seq')").fetchone()
+        other.commit()
+        assert row is not None
+        assert min(run.id for run in waiting.result()) > row[0]
+
+
 def test_nothing_is_recorded_of_a_run_that_was_taken_away(store: PostgresStore) -> None:
     """An operator's cancel and the worker's commit of that run are one after the other, however close they come."""
     work = Work(store)

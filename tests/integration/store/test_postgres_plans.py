@@ -13,11 +13,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from iocflow.store.contract import Batch, Ending, Submission
+from iocflow.store.contract import Batch, Ending
 from iocflow.store.postgres.commit_texts import Texts
 from iocflow.store.postgres.connections import TUNED, Address
 from iocflow.store.postgres.pipeline import Statement
 from iocflow.store.postgres.store import PostgresStore
+from tests.contract.store.work import submission
+
+pytestmark = pytest.mark.service("postgres")
 
 IN_ORDER = {"grp_free", "grp_suspect", "run_wake", "run_expiry", "signal_pending", "run_loose", "idle_pkey"}
 """Indexes that are read from one end, and no further than needed; and that of the few who wait."""
@@ -49,17 +52,12 @@ def leading(connection: psycopg.Connection, schema: str) -> dict[str, str]:
     return {name.rpartition(".")[2]: column for name, column in rows}
 
 
-def submission(i: int) -> Submission:
-    """Return one of some runs, of which three share a group."""
-    return Submission(processor="p", body=b"1", digest="", submitter="s", number=str(i), group="k" if i < 3 else None)
-
-
 @pytest.fixture(params=["empty", "few rows"])
 def address(request: pytest.FixtureRequest, store: PostgresStore, postgres_url: str) -> Address:
     """Return where a store is that holds nothing, or a few runs that the planner knows of."""
     address = Address.parse(postgres_url)
     if request.param == "few rows":
-        store.submit([submission(i) for i in range(20)])
+        store.submit([submission(group="k" if i < 3 else None) for i in range(20)])
         worker = store.register(30, "here", 1)
         store.commit(worker, Batch(claim=5), lease=30)
         store.retire(worker)
@@ -108,9 +106,9 @@ def test_rows_are_found_by_their_index(address: Address, statement: str) -> None
     assert not whole, "\n".join(whole)
 
 
-def read_per_run(store: PostgresStore, address: Address, first: int, count: int) -> float:
+def read_per_run(store: PostgresStore, address: Address, count: int) -> float:
     """Do runs of one step each, and return how many index entries and rows were read for one of them."""
-    store.submit([submission(i) for i in range(first, first + count)])
+    store.submit([submission() for _ in range(count)])
     before = rows_read(address)
     worker = store.register(30, "here", 1)
     receipt = store.commit(worker, Batch(claim=50), lease=30)
@@ -137,6 +135,6 @@ def rows_read(address: Address) -> int:
 def test_a_run_costs_the_same_when_there_are_a_hundred_times_more(store: PostgresStore, postgres_url: str) -> None:
     """A store that was empty when its statements were prepared reads no more for a run when thousands wait."""
     address = Address.parse(postgres_url)
-    few = read_per_run(store, address, 3, 40)
-    many = read_per_run(store, address, 100, 4000)
+    few = read_per_run(store, address, 40)
+    many = read_per_run(store, address, 4000)
     assert many < 3 * few, (few, many)
