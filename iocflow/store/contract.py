@@ -331,6 +331,9 @@ class Store(Protocol):
     def context(self, run: int) -> bytes | None:
         """Return the last recorded context of the outer thread."""
 
+    def signals(self, runs: Sequence[int]) -> dict[int, list[Signal]]:
+        """Return the signals to these runs that were not consumed yet, in order."""
+
     def runs(
         self,
         *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from iocflow.advance import start
@@ -22,7 +22,7 @@ from iocflow.durable.worker.strand import Strand
 from iocflow.errors import LiveErrors
 from iocflow.plan import End, Plan, Position
 from iocflow.run import RunStarted
-from iocflow.store.contract import Claimed, Ending, Record, Saved, StepTransaction, Store
+from iocflow.store.contract import Claimed, Ending, Record, Saved, Signal, StepTransaction, Store
 
 _LOGGER = logging.getLogger("iocflow.durable")
 
@@ -333,19 +333,27 @@ class Held:
         else:
             self._parking.park(strand)
 
-    def due(self, now: float) -> Move | None:
-        """Return the sleeping strands whose time has come while others of the run are under way."""
+    @property
+    def listens(self) -> bool:
+        """Whether a strand waits for a signal while others of the run are under way."""
+        return self._active > 0 and self._parking.listens
+
+    def roused(self, came: Sequence[Signal]) -> Move | None:
+        """Return what strands do that sleep or wait while others are under way: time has passed, or signals came."""
         move = Move(self)
         with self._lock:
-            for strand in self._parking.woken(now):
-                strand.awake()
-                self._go(strand, move)
+            if self._active:
+                for strand in self._parking.woken(self.clock.now()):
+                    strand.awake()
+                    self._go(strand, move)
+                for strand in self._parking.listeners(came):
+                    self._wait(strand, move)
         return move if move.ready else None
 
     def next_due(self) -> float | None:
-        """Return when the first sleeping strand is due."""
+        """Return when the first strand is due that sleeps, or waits, while others are under way."""
         with self._lock:
-            return self._parking.next_due()
+            return self._parking.next_due() if self._active else None
 
     def _rest_if_idle(self, move: Move) -> None:
         """Let the run go when none of its strands has anything to do now."""

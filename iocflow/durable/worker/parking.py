@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from iocflow.store.contract import Claimed, Rest, Signal
@@ -48,9 +49,24 @@ class Parking:
             del self._strands[strand.thread]
         return woken
 
+    @property
+    def listens(self) -> bool:
+        """Whether a strand waits for a signal."""
+        return any(strand.command["do"] == "wait" for strand in list(self._strands.values()))
+
+    def listeners(self, came: Sequence[Signal]) -> list[Strand]:
+        """Take signals in, and take out the strands that wait for one, to look what there is for them."""
+        new = [one for one in came if one.id > self._seen]
+        self._signals.extend(new)
+        self._seen = max((one.id for one in new), default=self._seen)
+        waiting = [strand for strand in self._strands.values() if strand.command["do"] == "wait"]
+        for strand in waiting:
+            del self._strands[strand.thread]
+        return waiting
+
     def next_due(self) -> float | None:
-        """Return when the first sleeping strand is due."""
-        return min((strand.until for strand in self.sleepers() if strand.until is not None), default=None)
+        """Return when the first strand is due."""
+        return min((strand.until for strand in self._strands.values() if strand.until is not None), default=None)
 
     def rest(self) -> Rest:
         """Return how the run is let go: its group waits for a strand that sleeps, not for one that waits."""

@@ -31,7 +31,7 @@ from iocflow.store.errors import FencedError, StoreError, StoreFullError, Transa
 
 _LOGGER = logging.getLogger("iocflow.durable")
 _BACKOFF = (0.1, 0.3, 1.0, 3.0, 10.0)
-_PATIENCE, _AGAIN = 1.0, 0.005
+_PATIENCE, _AGAIN, _LISTENING = 1.0, 0.005, 0.25
 
 
 class Worker:
@@ -329,6 +329,7 @@ class Worker:
                 upkeep.do()
                 if time.monotonic() - self._last_commit > self.settings.lease / 3:
                     self._beat()
+                self._rouse()
                 if self._hand.ready and time.monotonic() - self._last_taken > _PATIENCE:
                     self._give_back()
             except FencedError:
@@ -338,14 +339,15 @@ class Worker:
                 _LOGGER.warning("the store does not answer: %s", error)
                 self._ended.wait(_BACKOFF[1])
             self._look, self._sweeping = True, False
-            self._rouse_due()
             self._wake()
 
     def _patience(self) -> float:
         """Return the seconds until something is to be done anyway."""
-        times = [self._wake_at, *(held.next_due() for held in self._hand.runs())]
+        runs = self._hand.runs()
+        times = [self._wake_at, *(held.next_due() for held in runs)]
         due = [at - self._clock.now() for at in times if at is not None]
-        return max(0.0, min([self.settings.tick, self.settings.lease / 6, *due]))
+        listening = [_LISTENING] if any(held.listens for held in runs) else []
+        return max(0.0, min([self.settings.tick, self.settings.lease / 6, *listening, *due]))
 
     def _give_back(self) -> None:
         """Give other workers what is ready here while all threads are busy for long."""
@@ -363,9 +365,15 @@ class Worker:
             if id == self._id:
                 self._hand.drop(taken)
 
-    def _rouse_due(self) -> None:
-        for held in self._hand.runs():
-            move = held.due(self._clock.now())
-            if move is not None:
+    def _rouse(self) -> None:
+        """Let strands go on that sleep or wait beside others of their run, when it is time or a signal came."""
+        runs = self._hand.runs()
+        listening = [held.claimed.id for held in runs if held.listens]
+        came = self.store.signals(listening) if listening else {}
+        for held in runs:
+            move = held.roused(came.get(held.claimed.id, ()))
+            if move is not None and move.to_record:
+                self._pending.append(move)
+            elif move is not None:
                 self._hand.ready.extend(move.ready)
                 self._wake(len(move.ready))

@@ -14,6 +14,7 @@ from iocflow.store.contract import (
     Entry,
     Receipt,
     RunStatus,
+    Signal,
     State,
     StepTransaction,
     Submission,
@@ -271,6 +272,11 @@ class PostgresStore:
         filters = reading.Filters(states, processor, submitter, group)
         with self._read() as tables:
             return reading.runs(tables, filters, after, limit, newest=newest)
+
+    def signals(self, runs: Sequence[int]) -> dict[int, list[Signal]]:
+        """Return the signals to these runs that were not consumed yet, in order."""
+        with self._read() as tables:
+            return reading.signals(tables, runs)
 
     def history(self, run: int) -> list[Entry]:
         """Return a run's journal."""

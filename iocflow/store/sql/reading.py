@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from iocflow.store.contract import Entry, RunStatus, State
+from iocflow.store.contract import Entry, RunStatus, Signal, State
 from iocflow.store.errors import StoreError
 from iocflow.store.sql import rows
 from iocflow.store.sql.places import CONTEXT
@@ -62,6 +62,15 @@ def context(tables: Tables, run: int) -> bytes | None:
     """Return the last recorded context of the outer thread."""
     row = tables.row(CONTEXT, run=run, thread="", n=2**62, floor=0)
     return None if row is None else rows.data(row[0])
+
+
+def signals(tables: Tables, runs: Sequence[int]) -> dict[int, list[Signal]]:
+    """Return the signals to these runs that were not consumed yet, in order."""
+    found: dict[int, list[Signal]] = {}
+    sql = "select run, id, name, data from signal where fate is null and run in [runs] order by id"
+    for run, id, name, data in tables.rows(sql, runs=list(runs)):
+        found.setdefault(run, []).append(Signal(id, name, bytes(data)))
+    return found
 
 
 def history(tables: Tables, run: int) -> list[Entry]:

@@ -27,6 +27,21 @@ def test_a_signal_wakes_the_run_that_waits(work: Work) -> None:
     assert work.store.history(run)[-1].name == "approved"
 
 
+def test_signals_to_a_run_in_hand_can_be_asked_for(work: Work) -> None:
+    """What came for runs since they were claimed is told in order, without what was consumed."""
+    first, second = work.submit(), work.submit()
+    claimed = work.claim()
+    for name in ("a", "b", "c"):
+        work.store.signal(first, name, b"1")
+    told = work.store.signals([first, second])
+    assert [(one.name, one.data) for one in told.pop(first)] == [("a", b"1"), ("b", b"1"), ("c", b"1")]
+    assert told == {}
+    work.commit(taken=[work.store.signals([first])[first][0].id], endings=[])
+    assert [one.name for one in work.store.signals([first])[first]] == ["b", "c"]
+    work.end(*claimed)
+    assert work.store.signals([first]) == {}
+
+
 def test_a_wait_may_end_without_a_signal(kit: Kit, work: Work) -> None:
     """A run that waits for a signal until a time goes on at that time."""
     run = work.submit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
@@ -367,3 +368,27 @@ def test_q9(house: House) -> None:
     assert taken == dict.fromkeys(runs, 1)
     assert all(sent[0] for sent in answers.values())
     assert all(house.context(run).heard == (0,) for run in runs[::50])
+
+
+@pytest.mark.parametrize("timeout", [None, 0.3])
+def test_a_branch_hears_while_another_one_is_busy(house: House, timeout: float | None) -> None:
+    """A branch that waits goes on with its signal, or its timeout, though a branch beside it is long under way."""
+    heard, busy = threading.Event(), threading.Event()
+
+    def wait(context: Deal) -> None:
+        with contextlib.suppress(TimeoutError):
+            context.step.wait_for("approved", timeout=timeout)
+        heard.set()
+
+    def work(context: Deal) -> None:
+        busy.set()
+        context.right = int(heard.wait(10))
+
+    house.wire(ParallelSplitProcessor({"left": wait, "right": work}, context=Deal, name="job"))
+    run = house.submit()
+    house.worker(tick=1.0)
+    assert busy.wait(10)
+    if timeout is None:
+        house.client.signal(run, "approved", 1)
+    assert house.wait(run).state == "completed"
+    assert house.context(run).right == 1
