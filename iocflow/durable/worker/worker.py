@@ -84,12 +84,15 @@ class Worker:
         for thread in self._threads:
             thread.join(None if end is None else max(0.0, end - time.monotonic()))
         ended = not any(thread.is_alive() for thread in self._threads)
-        if ended:
-            with self._lead:
-                if self._pending:
-                    self._commit()
+        try:
+            self._give_back()
+            if ended:
                 self._drop_all()
-            self.store.retire(self._id)
+                self.store.retire(self._id)
+        except StoreError as error:
+            _LOGGER.warning(
+                "the store is lost (%s): others take the runs in hand over when the lease has run out", error
+            )
         return ended
 
     def idle(self) -> bool:
@@ -352,6 +355,8 @@ class Worker:
     def _give_back(self) -> None:
         """Give other workers what is ready here while all threads are busy for long."""
         with self._lead:
+            if self._pending:
+                self._commit()
             idle = self._hand.idle()
             groups = [held.claimed.group for held in idle]
             self.store.commit(self._id, Batch(released=groups), lease=self.settings.lease)

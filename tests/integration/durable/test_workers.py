@@ -196,3 +196,27 @@ def test_a_lone_run_does_not_wait(house: House) -> None:
     for _ in range(5):
         assert house.wait(house.submit()).state == "completed"
     assert time.monotonic() - began < 10
+
+
+def test_a_stop_whose_grace_is_over_keeps_only_what_is_under_way(house: House, gate: Gate) -> None:
+    """When an activity does not end in time, the runs beside it are given back at once, and what they did is kept."""
+
+    def stick(context: Work) -> None:
+        if context.seed_data == 0:
+            gate(context)
+
+    house.sequence(add, stick, add, context=Work)
+    stuck, *others = [house.submit(seed=i) for i in range(6)]
+    worker = house.unstarted(threads=1)
+    worker._window.size = 8  # as when it has grown
+    worker.start()
+    assert gate.entered.wait(20)
+    assert not worker.stop(0.05)
+    house.work()
+    assert house.wait_all(others) == ["completed"] * 5
+    assert {house.context(run).n for run in others} == {2}
+    assert house.state(stuck) == "running"
+    gate.go_on.set()
+    assert worker.stop(20)
+    house.work()
+    assert house.context(stuck).n == 102
