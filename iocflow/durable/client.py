@@ -16,6 +16,7 @@ from iocflow.durable.codes import data_of
 from iocflow.durable.errors import ConflictError, SubmitError, UnknownRunError
 from iocflow.durable.intake import Durable
 from iocflow.store.contract import Accepted, Entry, RunStatus, State, Store, Submission
+from iocflow.store.errors import StoreLostError
 from iocflow.wiring import did_you_mean
 from iocflow.wiring.duration import seconds_of
 
@@ -254,11 +255,19 @@ class Client:
 
         Raises:
             TimeoutError: That took longer than `timeout` seconds.
+            StoreLostError: The store does not answer, twice in a row.
         """
-        id = self.id_of(*which)
+        id, lost = self.id_of(*which), False
         end = None if timeout is None else time.monotonic() + timeout
         for pause in itertools.chain((0.001, 0.002, 0.005, 0.01, 0.02), itertools.repeat(0.05)):
-            status = self.status(id)
+            try:
+                status = self.status(id)
+            except StoreLostError:  # a connection that was cut is no reason to give up, a server that is gone is
+                if lost:
+                    raise
+                lost = True
+                continue
+            lost = False
             if status.state in (*_CLOSED, "suspended"):
                 return status
             if end is not None and time.monotonic() >= end:

@@ -7,14 +7,15 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
 
 import iocflow.durable.worker.worker
 from iocflow import ProcessContext
-from iocflow.store.contract import Batch, Receipt, Store
+from iocflow.durable.client import Client
+from iocflow.store.contract import Batch, Receipt, RunStatus, Store
 from iocflow.store.errors import StoreFullError, StoreLostError
 from iocflow.store.postgres.connections import Address
 from tests.contract.store.stores import SqliteKit
@@ -96,6 +97,30 @@ def test_the_store_is_full_at_a_commit(house: House) -> None:
     house.worker(store=failing, threads=2)
     assert house.wait_all(runs) == ["completed"] * 5
     assert len(ledger.calls) == 10
+
+
+@pytest.mark.parametrize(("lost", "seen"), [({1, 3}, "completed"), ({2, 3}, None)], ids=["now and then", "in a row"])
+def test_who_waits_does_not_give_up_at_once(house: House, lost: set[int], seen: str | None) -> None:
+    """Waiting for a run survives a connection that is cut, and ends when the store does not answer twice in a row."""
+
+    class Cut(Failing):
+        looks = 0
+
+        def status(self, run: int) -> RunStatus | None:
+            self.looks += 1
+            if self.looks in lost:
+                raise StoreLostError("planted")
+            return house.store.status(run) if self.looks > 4 else house.client.status(waiting)
+
+    house.sequence(lambda context: None, context=Work)
+    run, waiting = house.submit(), house.submit(not_before=house.store.now() + 1000)
+    house.work()
+    client = Client(cast("Store", Cut(house.store, StoreLostError, at=set(), after=False)), {})
+    if seen is None:
+        with pytest.raises(StoreLostError):
+            client.wait(run, timeout=20)
+    else:
+        assert client.wait(run, timeout=20).state == seen
 
 
 @contextlib.contextmanager

@@ -65,6 +65,7 @@ CALLS: dict[str, Callable[[PostgresStore, int, int], object]] = {
     "sweep": lambda store, worker, run: store.sweep(deliveries=5),
     "find": lambda store, worker, run: store.find("ACME", "1"),
     "status": lambda store, worker, run: store.status(run),
+    "signals": lambda store, worker, run: store.signals([run]),
     "context": lambda store, worker, run: store.context(run),
     "runs": lambda store, worker, run: store.runs(),
     "history": lambda store, worker, run: store.history(run),
