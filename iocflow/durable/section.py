@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from iocflow.wiring import Node, Scope, Table, Wired, did_you_mean
 from iocflow.wiring.schemas import duration_schema, number
@@ -66,7 +67,8 @@ class StoreReader:
             return ""
         if password := password_of(url):
             scope.hide(password)
-        fault = _fault(url) or (None if scope.elsewhere else _lacking(url))
+        lacking = _lacking(url)
+        fault = _fault(url) or (None if scope.elsewhere else lacking) or (None if lacking else _refused(url))
         if fault:
             scope.findings.error(section.place, *fault)
         return url
@@ -94,24 +96,30 @@ class WorkerReader:
 def password_of(url: str) -> str:
     """Return the password in a URL, empty without one."""
     try:
-        return unquote(urlsplit(url).password or "")
+        parts = urlsplit(url)
+        return unquote(parts.password or "") or dict(parse_qsl(parts.query)).get("password", "")
     except ValueError:
         return ""
 
 
 def _fault(url: str) -> tuple[str, str] | None:
-    """Return what is wrong with a URL, without a word of it but its scheme, and what to write instead."""
-    scheme, separator, rest = url.partition("://")
+    """Return what is wrong with the scheme of a URL, without a word of the rest, and what to write instead."""
+    scheme, separator, _ = url.partition("://")
     if not separator:
         return "the store is no URL", _EXAMPLE
     if scheme not in _SCHEMES:
         return f"there is no store of the kind `{scheme}`", did_you_mean(scheme, _SCHEMES[:2])
-    if scheme == "sqlite":
-        return (
-            None
-            if rest.startswith("/") and rest.partition("?")[0] != "/"
-            else ("the URL of the SQLite store has no path", "write sqlite:///var/app.db, or sqlite:////srv/app.db")
-        )
+    return None
+
+
+def _refused(url: str) -> tuple[str, str] | None:
+    """Return what the store itself says against its URL, and what to write instead."""
+    opening = importlib.import_module("iocflow.store.opening")  # who has no store pays nothing for them
+    try:
+        opening.check_url(url)
+    except opening.StoreUrlError as error:
+        what, _, remedy = str(error).partition("; ")
+        return what, remedy
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import cast
+from typing import Any, cast
 
 from iocflow.store.contract import Store
 from iocflow.store.errors import StoreUrlError
@@ -13,7 +13,7 @@ DIALECTS = {
     "postgresql": "iocflow.store.postgres.store",
     "postgres": "iocflow.store.postgres.store",
 }
-"""The module of each scheme, loaded when it is asked for: it has a function `open_url`."""
+"""The module of each scheme, loaded when it is asked for: it has the functions `check_url` and `open_url`."""
 
 
 def open_store(url: str, *, create: bool = True) -> Store:
@@ -27,13 +27,26 @@ def open_store(url: str, *, create: bool = True) -> Store:
         StoreUrlError: The URL names no store, or none that is there, or the extra for it is not installed.
         StoreError: The store cannot be opened, or is newer than this program.
     """
-    scheme, colon, _ = url.partition(":")
-    if not colon or scheme not in DIALECTS:
+    return cast("Store", _dialect(url).open_url(url, create=create))
+
+
+def check_url(url: str) -> None:
+    """Refuse a URL that names no store; nothing is opened, and nobody is asked whether there is one.
+
+    Raises:
+        StoreUrlError: With what is wrong, and behind a semicolon what to write instead; no password is in it.
+    """
+    _dialect(url).check_url(url)
+
+
+def _dialect(url: str) -> Any:
+    """Return the module for the scheme of a URL."""
+    scheme, separator, _ = url.partition("://")
+    if not separator or scheme not in DIALECTS:
         raise StoreUrlError(f"not the URL of a store, as sqlite:///app.db or postgresql://host/database: {url!r}")
     try:
-        module = importlib.import_module(DIALECTS[scheme])
+        return importlib.import_module(DIALECTS[scheme])
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("iocflow"):
             raise
         raise StoreUrlError(f"{scheme}: {error}; pip install 'iocflow[postgres]'") from error
-    return cast("Store", module.open_url(url, create=create))

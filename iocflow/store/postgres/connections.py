@@ -8,17 +8,18 @@ import re
 import select
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
 from psycopg import conninfo, pq
 
 from iocflow.store.errors import StoreError, StoreLostError, StoreUrlError
 from iocflow.store.postgres.errors import AGAIN, told
+from iocflow.wiring import did_you_mean
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
@@ -45,6 +46,14 @@ TUNED = """set jit = off; set plan_cache_mode = force_generic_plan; set enable_s
 run it; and one that is planned while a table is small is to find its rows by an index still when it has grown."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,48}")
+_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})|%00")
+_OURS = "the URL of the PostgreSQL store"
+_FORM = "postgresql://USER@HOST/DATABASE"
+_LAST_PORT = 65_535
+_NUMBERS = (
+    "connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+)  # fmt: skip
+_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _ATTEMPTS = 20
 
@@ -63,19 +72,41 @@ class Address:
         Raises:
             StoreUrlError: It is no such URL.
         """
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise StoreUrlError(f"the host of {_OURS} cannot be read; write an IPv6 address as [::1]") from None
         if parts.scheme not in ("postgresql", "postgres"):
             raise StoreUrlError(f"not a postgresql:// URL: {parts.scheme}://")
+        if parts.fragment or _ESCAPE.search(url):
+            raise StoreUrlError(f"{_OURS} has a `#`, or a `%` that stands for no character; write %23 or %25")
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         schema = options.pop("schema", SCHEMA)
         if not _NAME.fullmatch(schema):
-            raise StoreUrlError(f"not the name of a schema, letters, digits, _ and -, 48 at most: {schema!r}")
+            raise StoreUrlError(f"the schema of {_OURS} is `{schema}`; write letters, digits, _ and -, 48 at most")
+        rest = urlencode(options, quote_via=quote)
         try:
-            given = conninfo.conninfo_to_dict(urlunsplit(parts._replace(query=urlencode(options, quote_via=quote))))
+            given = conninfo.conninfo_to_dict(f"postgresql://{parts.netloc}{parts.path}{rest and '?'}{rest}")
+            _check(given)
             text = conninfo.make_conninfo("", **(_DEFAULTS | {key: str(value) for key, value in given.items()}))
         except psycopg.ProgrammingError as error:
-            raise StoreUrlError(f"PostgreSQL does not understand the URL: {error}") from error
+            said = str(error).strip()
+            raise StoreUrlError(f"PostgreSQL does not understand {_OURS}: {said}; write {_FORM}") from error
         return cls(text, f'"{schema}"')
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """Refuse values that libpq would refuse at the first connection; what may be a password is not told."""
+    ports = str(given.get("port", "")).split(",")
+    if not all(port == "" or (port.isdecimal() and 0 < int(port) <= _LAST_PORT) for port in ports):
+        remedy = f"write 1 to {_LAST_PORT}, and in a password %2F for a `/`, %3F for a `?`"
+        raise StoreUrlError(f"the port of {_OURS} is none; {remedy}")
+    for name in _NUMBERS:
+        if not re.fullmatch("-?[0-9]{0,9}", str(given.get(name, ""))):
+            raise StoreUrlError(f"the option `{name}` of {_OURS} is `{given[name]}`; write a number")
+    mode = given.get("sslmode")
+    if mode not in (None, *_SSL_MODES):
+        raise StoreUrlError(f"the option `sslmode` of {_OURS} is `{mode}`; {did_you_mean(mode, _SSL_MODES)}")
 
 
 class Connections:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from iocflow.store.contract import (
     Accepted,
@@ -54,11 +54,21 @@ def open_url(url: str, *, create: bool = True) -> PostgresStore:
     return PostgresStore(url, create=create)
 
 
+def check_url(url: str) -> None:
+    """Refuse a URL that PostgreSQL does not understand; nobody is asked whether there is such a database.
+
+    Raises:
+        StoreUrlError: With what to write instead.
+    """
+    Address.parse(url)
+
+
 def without_password(url: str) -> str:
     """Return a URL as it may be told."""
     parts = urlsplit(url)
     who, at, where = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{who.partition(':')[0]}{at}{where}"))
+    options = urlencode([one for one in parse_qsl(parts.query) if one[0] != "password"], quote_via=quote)
+    return f"{parts.scheme}://{who.partition(':')[0]}{at}{where}{parts.path}{options and '?'}{options}"
 
 
 class PostgresStore:

@@ -31,8 +31,10 @@ from iocflow.store.sqlite.connections import Connections
 from iocflow.store.sqlite.schema import open_file
 from iocflow.store.sqlite.step import begin
 from iocflow.store.sqlite.submit import submit
+from iocflow.wiring import did_you_mean
 
 SYNCHRONOUS = ("full", "normal")
+_NO_PATH = "the URL of the SQLite store has no path; write sqlite:///var/app.db, or sqlite:////srv/app.db"
 
 
 def open_url(url: str, *, create: bool = True) -> SqliteStore:
@@ -41,17 +43,45 @@ def open_url(url: str, *, create: bool = True) -> SqliteStore:
     Raises:
         StoreUrlError: The URL names no file, or none that is there, or has an option that there is not.
     """
-    parts = urlsplit(url)
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    synchronous = options.pop("synchronous", "full")
-    path = unquote(parts.path.removeprefix("/"))
-    if parts.netloc or not path or path == ":memory:":
-        raise StoreUrlError(f"names no file, as sqlite:///app.db or sqlite:////var/app.db does: {url!r}")
-    if options or synchronous not in SYNCHRONOUS:
-        raise StoreUrlError(f"the only option is synchronous, full or normal: {url!r}")
+    path, synchronous = parsed(url)
     if not create and not Path(path).is_file():
         raise StoreUrlError(f"there is no store {path}: nothing was submitted yet, or it lies elsewhere")
     return SqliteStore(path, synchronous=synchronous, url=url)
+
+
+def check_url(url: str) -> None:
+    """Refuse a URL that names no file; nothing is opened.
+
+    Raises:
+        StoreUrlError: With what to write instead.
+    """
+    parsed(url)
+
+
+def parsed(url: str) -> tuple[str, str]:
+    """Return the path and the option `synchronous` of `sqlite:///path`.
+
+    Raises:
+        StoreUrlError: It names no file, or has an option that there is not.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a host that is none
+        raise StoreUrlError(_NO_PATH) from None
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    synchronous = options.pop("synchronous", "full")
+    path = unquote(parts.path.removeprefix("/"))
+    if parts.netloc or not path or path.endswith("/"):
+        raise StoreUrlError(_NO_PATH)
+    if path == ":memory:":
+        raise StoreUrlError("a store in memory would be gone with the process; write sqlite:///var/app.db")
+    if parts.fragment or "\0" in path:
+        raise StoreUrlError("the path of the SQLite store has a `#` or a NUL; write %23 for a `#`")
+    for name in options:
+        raise StoreUrlError(f"a SQLite store has no option `{name}`; {did_you_mean(name, ['synchronous'])}")
+    if synchronous not in SYNCHRONOUS:
+        raise StoreUrlError(f"the option `synchronous` of the SQLite store is `{synchronous}`; write full or normal")
+    return path, synchronous
 
 
 class SqliteStore:

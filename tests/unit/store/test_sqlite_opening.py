@@ -13,6 +13,7 @@ import pytest
 
 from iocflow.store import open_store
 from iocflow.store.errors import StoreError, StoreFullError, StoreLostError, StoreUrlError, StoreVersionError
+from iocflow.store.opening import check_url
 from iocflow.store.sql.schema import MIGRATIONS, VERSION
 from iocflow.store.sqlite.connections import Connections
 from iocflow.store.sqlite.schema import open_file
@@ -58,13 +59,18 @@ def test_a_url_names_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         "sqlite://host/store.db",
         "sqlite:///store.db?synchronous=off",
         "sqlite:///store.db?timeout=5",
+        "sqlite:store.db",
+        "sqlite:///folder/",
+        "sqlite:///a#b.db",
+        "sqlite://[::1/store.db",
     ],
 )
 def test_a_wrong_url_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     """What names no store, no file or no option is said, and nothing is made."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StoreUrlError):
-        open_store(url)
+    for ask in (check_url, open_store):
+        with pytest.raises(StoreUrlError):
+            ask(url)
     assert list(tmp_path.iterdir()) == []
 
 
