@@ -26,7 +26,7 @@ def within(transaction: Any, path: Path, now: float) -> Iterator[SqliteTables]:
         TransactionError: It is no connection to the store's file, or would commit each statement.
     """
     connection = _connection_of(transaction)
-    with translated():
+    with translated(path):
         _check(connection, path)
         began = not connection.in_transaction
         if began:

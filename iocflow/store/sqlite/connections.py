@@ -116,7 +116,7 @@ class Connections:
         """Wait for the turn to write, among the threads of all processes, and have it."""
         process = self.here
         with process.lock:
-            with translated():
+            with translated(self._path):
                 file = self._queue(process)
             try:
                 yield process
@@ -144,7 +144,7 @@ class Connections:
                 finally:
                     _leave(file)
             except (sqlite3.Error, OSError) as error:
-                raise store_error(error) from error
+                raise store_error(error, self._path) from error
 
     def _queue(self, process: Process) -> int:
         """Wait at the lock that all processes share; return its open file.
@@ -175,7 +175,7 @@ class Connections:
         process, mark = self.here, object()
         process.reading.add(mark)
         try:
-            with translated():
+            with translated(self._path):
                 connection = self._reader(process)
                 try:
                     connection.execute("begin")
@@ -200,7 +200,7 @@ class Connections:
         if not process.lock.acquire(blocking=False):
             return None
         try:
-            with translated():
+            with translated(self._path):
                 return None if process.writer is None else SqliteTables(process.writer, 0.0).version()
         finally:
             process.lock.release()

@@ -6,38 +6,53 @@ import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from iocflow.store.errors import StoreError, StoreFullError, StoreLostError, StoreVersionError
 
-KINDS: dict[int, type[StoreError]] = {
-    sqlite3.SQLITE_FULL: StoreFullError,
-    sqlite3.SQLITE_READONLY: StoreFullError,
-    sqlite3.SQLITE_BUSY: StoreLostError,
-    sqlite3.SQLITE_LOCKED: StoreLostError,
-    sqlite3.SQLITE_IOERR: StoreLostError,
-    sqlite3.SQLITE_CANTOPEN: StoreLostError,
-    sqlite3.SQLITE_CORRUPT: StoreVersionError,
-    sqlite3.SQLITE_NOTADB: StoreVersionError,
+_ROOM = "make room on the disk, and try again: nothing was written"
+_RIGHTS = "give this user the right to write the file, the files beside it and their folder"
+_LOCKED = "another program is writing to it: end its transaction, or try again later"
+_DISK = "look after the disk, and try again"
+_PATH = "write the path of a file in a folder that this user may enter"
+_DAMAGED = "bring back a copy of it"
+_OTHER = "name another file: this one is left as it is"
+
+KINDS: dict[int, tuple[type[StoreError], str]] = {
+    sqlite3.SQLITE_FULL: (StoreFullError, _ROOM),
+    sqlite3.SQLITE_READONLY: (StoreFullError, _RIGHTS),
+    sqlite3.SQLITE_BUSY: (StoreLostError, _LOCKED),
+    sqlite3.SQLITE_LOCKED: (StoreLostError, _LOCKED),
+    sqlite3.SQLITE_IOERR: (StoreLostError, _DISK),
+    sqlite3.SQLITE_CANTOPEN: (StoreLostError, _PATH),
+    sqlite3.SQLITE_CORRUPT: (StoreVersionError, _DAMAGED),
+    sqlite3.SQLITE_NOTADB: (StoreVersionError, _OTHER),
 }
-"""What a primary result code means for a store."""
+"""What a primary result code means for a store, and what to do then."""
 
-FULL = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
-"""What the system says when nothing can be written."""
+CAUSES: dict[int | None, tuple[type[StoreError], str]] = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), (StoreFullError, _RIGHTS)),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), (StoreFullError, _ROOM)),
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR), (StoreLostError, _PATH)),
+}
+"""The same of what the system says."""
 
 
-def store_error(error: sqlite3.Error | OSError) -> StoreError:
-    """Return the error of the store that `error` is."""
+def store_error(error: sqlite3.Error | OSError, path: Path) -> StoreError:
+    """Return the error of the store in the file `path` that `error` is: with that file, and what to do."""
     if isinstance(error, OSError):
-        return (StoreFullError if error.errno in FULL else StoreLostError)(str(error))
-    code = getattr(error, "sqlite_errorcode", None)
-    kind = StoreError if code is None else KINDS.get(code & 0xFF, StoreError)
-    return kind(f"{error} ({getattr(error, 'sqlite_errorname', type(error).__name__)})")
+        kind, remedy = CAUSES.get(error.errno, (StoreLostError, _DISK))
+        said = error.strerror or str(error)
+    else:
+        kind, remedy = KINDS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, (StoreError, ""))
+        said = f"{error} ({getattr(error, 'sqlite_errorname', type(error).__name__)})"
+    return kind("; ".join(filter(None, (f"the store {path}: {said}", remedy))))
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Raise what goes wrong within as an error of the store."""
+def translated(path: Path) -> Iterator[None]:
+    """Raise what goes wrong within as an error of the store in the file `path`."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise store_error(error) from error
+        raise store_error(error, path) from error

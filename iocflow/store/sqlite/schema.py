@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 
 from iocflow.store.errors import StoreVersionError
 from iocflow.store.sql.schema import MIGRATIONS, VIEWS
@@ -22,6 +23,8 @@ WORDS = {
 OLDEST = (3, 33)
 """The first SQLite that can update from a query."""
 
+_OTHER = "name another file"
+
 
 def open_file(connections: Connections, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
     """Make a file a store of this version; one that is, is only read.
@@ -32,19 +35,20 @@ def open_file(connections: Connections, migrations: Sequence[Sequence[str]] = MI
     """
     if sqlite3.sqlite_version_info < OLDEST:
         raise StoreVersionError(f"SQLite {sqlite3.sqlite_version} is too old: a store needs 3.33")
-    with translated():
-        connections.path.parent.mkdir(parents=True, exist_ok=True)
-    if connections.path.exists():
+    path = connections.path
+    with translated(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
         with connections.read() as tables:
-            found = version_of(tables)
-            check(found, len(migrations))
+            found = version_of(tables, path)
+            check(found, len(migrations), path)
         if found == len(migrations):
             return
     with connections.write() as tables:
-        migrate(tables, migrations)
+        migrate(tables, path, migrations)
 
 
-def version_of(tables: SqliteTables) -> int:
+def version_of(tables: SqliteTables, path: Path) -> int:
     """Return the version of the store in a file; 0 when there is none yet.
 
     Raises:
@@ -55,22 +59,24 @@ def version_of(tables: SqliteTables) -> int:
     try:
         row = tables.sql("select version from meta").fetchone()
     except sqlite3.OperationalError as error:
-        raise StoreVersionError(f"the file has a table of its own named meta: {error}") from error
+        raise StoreVersionError(f"{path} has a table of its own named meta ({error}); {_OTHER}") from error
     if row is None or not isinstance(row[0], int):
-        raise StoreVersionError("the file has a table of its own named meta")
+        raise StoreVersionError(f"{path} has a table of its own named meta; {_OTHER}")
     return row[0]
 
 
-def check(found: int, known: int) -> None:
+def check(found: int, known: int, path: Path) -> None:
     """Refuse a store that is newer than this program."""
     if found > known:
-        raise StoreVersionError(f"the store has version {found}, this program knows {known} at most: update iocflow")
+        raise StoreVersionError(
+            f"the store {path} has version {found}, this program knows {known} at most; update iocflow"
+        )
 
 
-def migrate(tables: SqliteTables, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
+def migrate(tables: SqliteTables, path: Path, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
     """Bring the file up to the version that `migrations` lead to, within the transaction that is open."""
-    found = version_of(tables)
-    check(found, len(migrations))
+    found = version_of(tables, path)
+    check(found, len(migrations), path)
     if found == len(migrations):
         return
     for view in VIEWS:
@@ -80,7 +86,7 @@ def migrate(tables: SqliteTables, migrations: Sequence[Sequence[str]] = MIGRATIO
             tables.sql(statement.format_map(WORDS))
     except sqlite3.OperationalError as error:
         if found == 0 and "already exists" in str(error):
-            raise StoreVersionError(f"the file is none of a store, and has a name of a store's: {error}") from error
+            raise StoreVersionError(f"{path} is no store, and has a name of a store's ({error}); {_OTHER}") from error
         raise
     for view, text in VIEWS.items():
         tables.sql(f"create view {view} as {text}")

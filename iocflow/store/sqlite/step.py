@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 from iocflow.store.contract import Batch, Receipt
@@ -36,9 +37,12 @@ class StepConnection(sqlite3.Connection):
 class SqliteStep:
     """One transaction of one step."""
 
-    def __init__(self, tables: SqliteTables, connection: sqlite3.Connection, worker: int, lease: float) -> None:
-        """Take the connection, on which a transaction and its savepoint were begun."""
+    def __init__(
+        self, tables: SqliteTables, connection: sqlite3.Connection, path: Path, worker: int, lease: float
+    ) -> None:
+        """Take the connection, on which a transaction and its savepoint were begun, and the file that it is to."""
         self.connection = connection
+        self._path = path
         self._tables = tables
         self._worker = worker
         self._lease = lease
@@ -50,7 +54,7 @@ class SqliteStep:
     def commit(self, batch: Batch) -> Receipt:
         """Write the batch and commit; a run that was taken away meanwhile is given up, and is in `dropped`."""
         self._execute("release iocflow_step")
-        with translated():
+        with translated(self._path):
             receipt = commit_step(self._tables, self._worker, batch, self._lease)
             lost = sorted(runs_of(batch) & receipt.dropped)
             if lost:
@@ -80,12 +84,12 @@ def begin(connections: Connections, worker: int, lease: float) -> Iterator[Sqlit
     with connections.turn() as process:
         connection = _connection(connections, process)
         try:
-            with translated():
+            with translated(connections.path):
                 connection.execute("begin immediate")
                 tables = SqliteTables(connection, connections.clock())
                 fence(tables, worker, lease)
                 connection.execute("savepoint iocflow_step")
-            yield SqliteStep(tables, connection, worker, lease)
+            yield SqliteStep(tables, connection, connections.path, worker, lease)
         except StoreError:
             # What the activity left behind on the connection is not known: the next step gets a new one.
             process.stepper = None
@@ -99,7 +103,7 @@ def begin(connections: Connections, worker: int, lease: float) -> Iterator[Sqlit
 def _connection(connections: Connections, process: Process) -> sqlite3.Connection:
     """Return the connection for steps, as it was when it was new."""
     if process.stepper is None:
-        with translated():
+        with translated(connections.path):
             process.stepper = connections.connect_writer(StepConnection)
     process.stepper.row_factory = None
     process.stepper.text_factory = str
