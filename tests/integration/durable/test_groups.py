@@ -204,3 +204,17 @@ def test_c10(house: House) -> None:
     assert house.kinds(run) == ["submitted", "lost", "step", "step", "ended", "fenced_out"]
     assert house.context(run).counted == 1
     assert loser.stop(5)
+
+
+def test_a_group_shows_itself(house: House) -> None:
+    """A log line with `context.step.group` in it tells the key and the state."""
+    shown: list[str] = []
+
+    def look(context: Message) -> None:
+        context.step.group.state = {"seen": 1}
+        shown.append(repr(context.step.group))
+
+    house.sequence(look, context=Message)
+    house.submit(seed=("ACME", 1), group="ACME")
+    house.work()
+    assert shown == ["<group 'ACME', state {'seen': 1}>"]
