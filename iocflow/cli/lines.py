@@ -19,6 +19,7 @@ class Lines:
     Attributes:
         name: What the file is called in messages.
         broken: The lines that are no seeds, each with the reason.
+        done: The last line of those that were dealt with; 0 at the beginning.
     """
 
     def __init__(self, argument: str, number_field: str) -> None:
@@ -35,6 +36,7 @@ class Lines:
         self._lines: list[int] = []
         self.name = "standard input" if self._path == "-" else self._path
         self.broken: list[tuple[int, str]] = []
+        self.done = 0
 
     def seeds(self) -> Iterator[Any]:
         """Yield the seeds; empty lines are passed over, and those that are none are noted."""
@@ -58,6 +60,11 @@ class Lines:
     def line_of(self, index: int) -> int:
         """Return the line in which the seed of that index stands."""
         return self._lines[index]
+
+    def dealt_with(self, seeds: int) -> int:
+        """Note that the first so many seeds were dealt with; return that number."""
+        self.done = self._lines[seeds - 1]
+        return seeds
 
     def number(self, seed: Any) -> str:
         """Return the own number of a seed that was yielded."""

@@ -19,6 +19,8 @@ from iocflow.cli.seeds import read_seed
 from iocflow.cli.stores import Json
 from iocflow.container import Secrets, client
 from iocflow.durable.client import Client, Report, Terms, Ticket
+from iocflow.durable.errors import ContextError, SubmitError
+from iocflow.errors import SeedError
 from iocflow.launch import ExitCode
 from iocflow.wiring.duration import seconds_of
 
@@ -108,12 +110,12 @@ def submit(
     """Submit a durable run, or one for each line of a file, and return before any step starts; a worker does them.
 
     No bean is built. The same submitter and number is the same run: with --number-field (or a file that says where
-    seeds have their number) a long file can be submitted again after it was interrupted. The exit status is 1 when
-    something was refused.
+    seeds have their number) a long file can be submitted again after it was interrupted. The exit status is 2 when
+    there is no such processor or the seed does not fit, and 1 when the number is another run's, or a line was refused.
     """
     if seeds is None:
         terms, data = said.terms(), read_seed(seed)
-        with _client(session, file) as found:
+        with _client(session, file) as found, _usable():
             ticket = found.submit(processor, data, **terms)
         _tell(session, ticket, as_json=as_json)
         return ExitCode.OK
@@ -121,16 +123,19 @@ def submit(
         raise UsageError("--seed gives one seed and --seeds many; write one of them")
     said.refuse_beside_many()
     lines = Lines(seeds, number_field)
-    with _client(session, file) as found, lines, Progress(session.terminal, "submitted") as progress:
-        report = found.submit_many(
-            processor,
-            lines.seeds(),
-            number=lines.number if number_field else None,
-            submitter=said.submitter,
-            group=(lambda _: said.group) if said.group else None,
-            priority=said.priority,
-            progress=progress.at,
-        )
+    with _client(session, file) as found, lines:
+        with _usable():
+            again = bool(number_field) or found.numbers(processor)
+        with _telling_how_far(session, lines, again=again), Progress(session.terminal, "submitted") as progress:
+            report = found.submit_many(
+                processor,
+                lines.seeds(),
+                number=lines.number if number_field else None,
+                submitter=said.submitter,
+                group=(lambda _: said.group) if said.group else None,
+                priority=said.priority,
+                progress=lambda done: progress.at(lines.dealt_with(done)),
+            )
     return _tell_many(session, report, lines, as_json=as_json)
 
 
@@ -157,6 +162,35 @@ def _tell_many(session: Session, report: Report, lines: Lines, *, as_json: bool)
         for line, error in refused:
             session.complain(f"{error}", head=f"{lines.name}:{line}: ")
     return ExitCode.FAILED if refused else ExitCode.OK
+
+
+@contextmanager
+def _usable() -> Iterator[None]:
+    """Take what cannot be submitted as it is for wrong use.
+
+    Raises:
+        UsageError: There is no such processor, or the seed or a term does not fit.
+    """
+    try:
+        yield
+    except (SubmitError, SeedError, ContextError) as error:
+        raise UsageError(str(error)) from error
+
+
+@contextmanager
+def _telling_how_far(session: Session, lines: Lines, *, again: bool) -> Iterator[None]:
+    """Tell whoever stops it in the middle, or has it stopped, what is submitted, and whether all may be sent again."""
+    try:
+        yield
+    except BaseException:
+        remedy = (
+            "send the whole file again: what was submitted is not submitted twice"
+            if again
+            else "without numbers a run that is sent again is another run: look at `iocflow runs`, and send the rest"
+        )
+        where = f"behind line {lines.done}" if lines.done else "in the first lines"
+        session.complain(f"stopped {where} of {lines.name}; {remedy}")
+        raise
 
 
 @contextmanager

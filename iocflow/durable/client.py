@@ -150,13 +150,14 @@ class Client:
             priority: 0 to 9.
             progress: Is told now and then how many were dealt with.
         """
+        self._known(processor)
         counts = {"new": 0, "known": 0}
         refused: list[Refusal] = []
         done = 0
         for chunk in _chunks(enumerate(seeds), _BATCH):
             ready: list[tuple[int, Submission]] = []
             for index, seed in chunk:
-                own = number(seed) if number else None
+                own = str(number(seed)) if number else None
                 try:
                     terms: Terms = {"submitter": submitter, "number": own, "priority": priority}
                     terms["group"] = group(seed) if group else None
@@ -171,13 +172,25 @@ class Client:
             done += len(chunk)
             if progress:
                 progress(done)
-        return Report(counts["new"], counts["known"], tuple(refused))
+        return Report(counts["new"], counts["known"], tuple(sorted(refused, key=lambda one: one.index)))
 
-    def _submission(self, processor: str, seed: Any, terms: Terms) -> Submission:
+    def numbers(self, processor: str) -> bool:
+        """Return whether the seeds of a processor say their numbers, so that the same one again is the same run.
+
+        Raises:
+            SubmitError: There is no such processor.
+        """
+        return bool(self._known(processor).durable.number)
+
+    def _known(self, processor: str) -> Submittable:
         known = self._processors.get(processor)
         if known is None:
-            names = ", ".join(sorted(self._processors)) or "none"
-            raise SubmitError(f"{processor!r} is no durable processor here (known: {names})")
+            remedy = did_you_mean(processor, self._processors)
+            raise SubmitError(f"{processor!r} is no durable processor here; {remedy}")
+        return known
+
+    def _submission(self, processor: str, seed: Any, terms: Terms) -> Submission:
+        known = self._known(processor)
         for name in terms.keys() - Terms.__annotations__.keys():
             raise SubmitError(f"there is no term {name!r}; {did_you_mean(name, Terms.__annotations__)}")
         priority = terms.get("priority", 0)
@@ -192,6 +205,7 @@ class Client:
             fixed = seconds_of(durable.deadline) is not None
             deadline = durable.deadline if fixed else _field(seed, durable.deadline)
         identity = b"\0".join([processor.encode(), (group or "").encode(), known.seed_identity(body)])
+        times = {"deadline": deadline, "not_before": terms.get("not_before"), "start_by": terms.get("start_by")}
         return Submission(
             processor=processor,
             body=body,
@@ -200,10 +214,21 @@ class Client:
             number=_name("number", terms.get("number"), seed, durable.number) or uuid.uuid4().hex,
             group=group,
             priority=priority,
-            deadline=self._time("deadline", deadline),
-            not_before=self._time("not_before", terms.get("not_before")),
-            start_by=self._time("start_by", terms.get("start_by")),
+            **self._times(times),
         )
+
+    def _times(self, given: Mapping[str, Any]) -> dict[str, float | None]:
+        """Return times on the store's clock, which leave the run a time to start."""
+        times = {name: self._time(name, one) for name, one in given.items()}
+        start = times["not_before"]
+        for name in ("deadline", "start_by"):
+            at = times[name]
+            if start is not None and at is not None and start > at:
+                raise SubmitError(
+                    f"not_before is later than {name}, so that the run could never start; write an earlier not_before,"
+                    f" or a later {name}"
+                )
+        return times
 
     def _time(self, name: str, given: str | float | timedelta | datetime | None) -> float | None:
         """Return a time on the store's clock."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import sqlite3
+import subprocess
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -38,15 +41,19 @@ def test_a_run_from_its_submission_to_its_end(iocflow: Any, submit: Submit, told
 def test_what_cannot_be_submitted(iocflow: Any, submit: Submit) -> None:
     """The same number for another seed, a seed that does not fit and a wrong processor say so in one sentence."""
     submit("PO-1")
-    for seed, why in (
-        ({"po": "PO-1", "customer": "ACME", "takes": 1}, "ACME has submitted PO-1 before"),
-        ({"po": "PO-2"}, "seed.customer is missing"),
+    for processor, seed, code, why in (
+        ("order", {"po": "PO-1", "customer": "ACME", "takes": 1}, 1, "ACME has submitted PO-1 before"),
+        ("order", {"po": "PO-2"}, 2, "seed.customer is missing"),
+        ("order", {"po": "", "customer": "ACME"}, 2, "write at least one character"),
+        ("orde", {}, 2, "did you mean `order`?"),
+        ("nothing", {}, 2, "known: asking, careful, order"),
     ):
-        done = iocflow("submit", FILE, "order", "--seed", json.dumps(seed))
-        assert (done.returncode, done.stdout) == (1, "")
+        done = iocflow("submit", FILE, processor, "--seed", json.dumps(seed))
+        assert (done.returncode, done.stdout) == (code, "")
         assert why in done.stderr
         assert done.stderr.count("\n") == 1
-    assert "known: asking, careful, order" in iocflow("submit", FILE, "orde", "--seed", "{}").stderr
+    done = iocflow("submit", FILE, "orde", "--seeds", f"@{FILE}")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     for option, value in (("--deadline", "soon"), ("--priority", "10"), ("--seeds", "many.jsonl")):
         assert iocflow("submit", FILE, "order", option, value).returncode == 2
 
@@ -67,6 +74,28 @@ def test_many_seeds_are_submitted_and_resumed(iocflow: Any, orders: Path, told: 
     assert len(told("runs", FILE, "--limit", "2000")) == 1200
     piped = iocflow("submit", FILE, "order", "--seeds", "@-", stdin='{"po": "PO-Y", "customer": "ACME"}\n')
     assert (piped.returncode, piped.stdout) == (0, "1 submitted\n")
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_many_seeds_that_are_broken_off(iocflow: Any, orders: Path, start: Any, told: Told, numbered: bool) -> None:
+    """Who stops a long file is told up to which line it is submitted, and whether the whole may be sent again."""
+    text = CONTAINER if numbered else CONTAINER.replace("number: po, ", "")
+    (orders / FILE).write_text(text, encoding="utf-8")
+    how = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = start("submit", FILE, "order", "--seeds", "@-", **how)
+    for n in range(700):
+        process.stdin.write(f"\n{json.dumps({'po': str(n), 'customer': 'ACME'})}\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + 20
+    while not (orders / "orders.db").exists() or not told("runs", FILE):
+        assert time.monotonic() < deadline
+    process.send_signal(signal.SIGINT)
+    why = process.stderr.read()
+    assert process.wait(20) == 130
+    assert why.startswith("iocflow: stopped behind line 1000 of standard input; ")
+    assert ("send the whole file again" in why) is numbered
+    assert ("iocflow runs" in why) is not numbered
+    assert len(told("runs", FILE, "--limit", "1000")) == 500
 
 
 def test_waiting_for_a_run(iocflow: Any, submit: Submit) -> None:

@@ -182,7 +182,7 @@ def test_a_seed_that_cannot_be_stored(house: House) -> None:
     house.sequence(add, context=Order)
     with pytest.raises(SeedError, match="seed"):
         house.submit(seed="many")
-    with pytest.raises(ValueError, match=r"'nobody' is no durable processor here \(known: job\)"):
+    with pytest.raises(ValueError, match=r"'nobody' is no durable processor here; known: job"):
         house.submit("nobody", 1)
     assert house.client.runs() == []
 

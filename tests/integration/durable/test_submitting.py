@@ -122,6 +122,52 @@ def test_seeds_of_a_batch_that_do_not_fit(house: House) -> None:
     ]
 
 
+def test_refusals_come_in_the_order_given(house: House) -> None:
+    """Conflicts, which the store finds, and seeds that do not fit stand in one order; numbers are text."""
+    house.sequence(total, context=Work)
+    house.client.submit("job", Order("ACME", "0", amount=9), submitter="ACME", number="0")
+    seeds: list[Any] = [Order("ACME", "0"), {"customer": "ACME"}, Order("ACME", "2")]
+    numbers: Any = iter([0, 1, 2])
+    report = house.client.submit_many("job", seeds, number=lambda _: next(numbers), submitter="ACME")
+    assert [(one.index, one.number) for one in report.refused] == [(0, "0"), (1, "1")]
+    assert house.client.status("ACME", "2").number == "2"
+
+
+def test_a_number_is_text(house: House) -> None:
+    """A number that is given as one names the same run as its text, and the answer has the text."""
+    house.sequence(total, context=Work)
+    given: Any = 5
+    ticket = house.client.submit("job", Order("ACME", "1"), submitter="ACME", number=given)
+    assert (ticket.number, ticket.new) == ("5", True)
+    assert not house.client.submit("job", Order("ACME", "1"), submitter="ACME", number="5").new
+
+
+def test_many_runs_of_a_processor_that_is_not_there(house: House) -> None:
+    """The name is refused before the first seed is read, and not once for each of them."""
+    house.sequence(total, context=Work)
+    seeds = iter([Order("ACME", "1")])
+    with pytest.raises(SubmitError, match="did you mean `job`"):
+        house.client.submit_many("jobb", seeds)
+    assert len(list(seeds)) == 1
+
+
+@pytest.mark.parametrize("name", ["deadline", "start_by"])
+def test_a_run_that_could_never_start_is_refused(house: House, name: str) -> None:
+    """A run that may not begin before it is too late is a mistake of its sender, also by the file's own deadline."""
+    house.sequence(total, context=Work, durable={"deadline": "1h"})
+    with pytest.raises(SubmitError, match=f"not_before is later than {name}"):
+        house.submit(
+            seed=Order("ACME", "1"),
+            not_before="90m",
+            **({"deadline": "1d"} if name == "start_by" else {}),
+            **{name: "80m"},
+        )
+    with pytest.raises(SubmitError, match="not_before is later than deadline"):
+        house.submit(seed=Order("ACME", "1"), not_before="2h")
+    assert house.client.runs() == []
+    house.submit(seed=Order("ACME", "1"), not_before="30m", **{name: "40m"})
+
+
 def test_i4(house: House) -> None:
     """I4: with every worker stopped, submitting returns at once; the run is queued, and no step has started."""
     house.sequence(total, context=Work)
