@@ -52,8 +52,12 @@ def _options(node: Node, process: Process, checks: Checks) -> dict[str, str] | N
         text = checks.text_at(node, key, what)
         if text is None or process.context is None:
             continue
-        if key == "deadline" and seconds_of(text) is not None:
-            found[key] = text
+        if key == "deadline" and not text[:1].isidentifier():
+            if seconds_of(text):
+                found[key] = text
+            else:
+                said = f"`deadline` in {what} is {described(node.entries[key])}, which is no duration of a run"
+                checks.error(node.entries[key].place, said, "write 30m, 1h or 1d, or the seed's field with it")
             continue
         seed = checks.signatures.annotations(process.context).get("seed_data", UNKNOWN)
         path = without_prefix(text, seed, checks.signatures)

@@ -45,6 +45,12 @@ class Unstorable(ProcessContext):
     things: list[Any]
 
 
+class Loose(ProcessContext):
+    """A context whose seed may have any field."""
+
+    seed_data: dict[str, str]
+
+
 class Untyped(ProcessContext):
     """A context that does not say what its seed is."""
 
