@@ -37,8 +37,9 @@ class WorkerCompanion:
         """Do nothing: a worker has a thread that looks after it."""
 
     def trouble(self) -> str:
-        """Return nothing: a worker tries a store that does not answer again and again, and says so in the log."""
-        return ""
+        """Return what keeps the worker from working; it tries a store that does not answer again and again."""
+        trouble = self._worker.trouble
+        return trouble and f"worker: {trouble}"
 
     def stop(self) -> None:
         """Do nothing yet: what is in hand is given back at the end, all at once."""

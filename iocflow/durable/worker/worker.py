@@ -49,6 +49,7 @@ class Worker:
         self._look, self._stopping, self._sweeping = True, False, False
         self._hungry, self._ended = threading.Event(), threading.Event()
         self._restarts = 0
+        self._troubles: dict[str, str] = {}
         self._id, self._last_commit, self._last_taken = 0, 0.0, 0.0
         self._wake_at: float | None = None
         self._threads: list[threading.Thread] = []
@@ -99,6 +100,11 @@ class Worker:
         """Return whether nothing is in hand, and the last look found nothing to claim."""
         return not (self._look or self._sweeping or self._lead.locked() or self._hand or self._pending)
 
+    @property
+    def trouble(self) -> str:
+        """What keeps it from working: the store does not answer, or is full; empty when all is well."""
+        return "; ".join(dict.fromkeys([*self._troubles.values()]))
+
     def _register(self) -> None:
         self._id = self.store.register(self.settings.lease, platform.node(), os.getpid())
         self._clock.set(self.store.now())
@@ -123,10 +129,16 @@ class Worker:
                     fenced = True
                 self._register()
             except StoreError as error:
-                _LOGGER.warning("the store does not answer: %s", error)
+                self._silent("commit", error)
                 self._restarts += 1
             else:
+                self._troubles.pop("commit", None)
                 return
+
+    def _silent(self, where: str, error: StoreError) -> None:
+        """Note that the store does not answer."""
+        self._troubles[where] = str(error)
+        _LOGGER.warning("the store does not answer: %s", error)
 
     def _drop_all(self, *, late: bool = True) -> None:
         self._hand.drop_all()
@@ -255,6 +267,7 @@ class Worker:
             self._pending.put_back(moves)
             self._restart(self._id, fenced=True)
         except StoreFullError as error:
+            self._troubles["commit"] = str(error)
             _LOGGER.error("%s; nothing is lost, the next try is in %s s", error, _BACKOFF[2])
             self._pending.put_back(moves)
             self._ended.wait(_BACKOFF[2])
@@ -264,6 +277,7 @@ class Worker:
             self._restart(self._id, fenced=False)
         else:
             self._last_commit = time.monotonic()
+            self._troubles.pop("commit", None)
             self._restarts = 0 if moves else self._restarts
             self._window.adapt((self._last_commit - began) / max(self._last_commit - idle, 1e-9), len(moves))
             self._settle(moves, receipt)
@@ -339,8 +353,10 @@ class Worker:
                 with self._lead:
                     self._restart(id, fenced=True)
             except StoreError as error:
-                _LOGGER.warning("the store does not answer: %s", error)
+                self._silent("watch", error)
                 self._ended.wait(_BACKOFF[1])
+            else:
+                self._troubles.pop("watch", None)
             self._look, self._sweeping = True, False
             self._wake()
 

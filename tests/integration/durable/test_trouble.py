@@ -15,6 +15,7 @@ import pytest
 import iocflow.durable.worker.worker
 from iocflow import ProcessContext
 from iocflow.durable.client import Client
+from iocflow.durable.worker.companion import WorkerCompanion
 from iocflow.store.contract import Batch, Receipt, RunStatus, Store
 from iocflow.store.errors import StoreFullError, StoreLostError
 from iocflow.store.postgres.connections import Address
@@ -97,6 +98,18 @@ def test_the_store_is_full_at_a_commit(house: House) -> None:
     house.worker(store=failing, threads=2)
     assert house.wait_all(runs) == ["completed"] * 5
     assert len(ledger.calls) == 10
+
+
+def test_a_worker_says_what_keeps_it_from_working(house: House) -> None:
+    """A worker whose store is full is in trouble as long as that lasts, and says why; then all is well again."""
+    house.sequence(add, context=Work)
+    run = house.submit()
+    failing: Any = Failing(house.store, StoreFullError, at=set(range(1, 20)), after=False)
+    worker = house.worker(store=failing)
+    companion = WorkerCompanion(worker)
+    assert house.eventually(companion.trouble) == "worker: planted"
+    house.wait(run)
+    house.eventually(lambda: not companion.trouble())
 
 
 @pytest.mark.parametrize(("lost", "seen"), [({1, 3}, "completed"), ({2, 3}, None)], ids=["now and then", "in a row"])
