@@ -21,6 +21,8 @@ __all__ = ["DURABLE_KEYS", "ON_FAILURE", "check_durables", "read_durable"]
 DURABLE_KEYS = ("submitter", "number", "group", "deadline")
 ON_FAILURE = ("failed", "incident")
 _LEASE = 30.0
+_UNTYPED = "write the type of what it holds"
+_TYPED = "say it as `dict[str, int]` does, or keep JSON of any shape as its text, in a `str`"
 _STORE = "write `store: sqlite:///var/app.db`, or postgresql://USER@HOST/DATABASE, at the top"
 
 
@@ -104,10 +106,19 @@ def _check_contexts(processes: Iterable[Process], checks: Checks) -> None:
             return
         except ContextTypeError as error:
             head, *fields = str(error).split("\n  ")
-            for field in fields or [head]:
-                checks.error(
-                    place, f"`context` of {process.owner}, `{shown(process.context)}`, cannot be stored: {field}"
-                )
+            for field in _told_once(fields or [head]):
+                what = f"`context` of {process.owner}, `{shown(process.context)}`, cannot be stored: {field}"
+                checks.error(place, what, _TYPED if field.endswith(_UNTYPED) else "")
+
+
+def _told_once(fields: Iterable[str]) -> Iterable[str]:
+    """Return what is said of fields, only once where it is the same of a dict's keys and of its values."""
+    found: dict[tuple[str, str], str] = {}
+    for field in fields:
+        head, _, reason = field.rpartition(": ")
+        of = head.removesuffix("[key]" if head.endswith("[key]") else "[]")
+        found[of, reason] = f"{of}: {reason}" if (of, reason) in found else field
+    return found.values()
 
 
 def _check_steps(processes: Iterable[Process], checks: Checks) -> None:

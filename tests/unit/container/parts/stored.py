@@ -51,6 +51,24 @@ class Loose(ProcessContext):
     seed_data: dict[str, str]
 
 
+@dataclass
+class Bags:
+    """Data whose fields hold what nobody knows."""
+
+    one: dict  # type: ignore[type-arg]
+    two: Any
+
+
+class Bare(ProcessContext):
+    """A context with dicts of which nothing is known."""
+
+    seed_data: None
+    table: dict  # type: ignore[type-arg]
+    tables: dict[str, dict]  # type: ignore[type-arg]
+    values: dict[str, Any]
+    bags: Bags
+
+
 class Untyped(ProcessContext):
     """A context that does not say what its seed is."""
 
