@@ -10,6 +10,22 @@ State = Literal["queued", "running", "waiting", "suspended", "completed", "faile
 """The state of a run; the last three are closed."""
 
 
+class Waiting(NamedTuple):
+    """What one thread of control of a run waits for.
+
+    Attributes:
+        signal: The name of the signal; empty when it only waits for a time, as before another attempt.
+        until: When the wait ends anyway; None when only the signal ends it.
+        activity: The path of what goes on then.
+        thread: The thread of control: empty, or the numbers of branches and items, as in `0.2`.
+    """
+
+    signal: str
+    until: float | None
+    activity: str
+    thread: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatus:
     """A run as its submitter and operators see it; times are UTC seconds since the epoch.
@@ -18,9 +34,11 @@ class RunStatus:
         outcome: `ok`, `stopped`, `error`, `timeout`, `expired`, `cancelled`; empty while the run is open.
         reason: Why it was suspended, cancelled, or asked to stop.
         error: The error's record, if there is one.
-        activity: The path of the last activity that was recorded.
+        activity: The path of the last activity that was recorded; where a run waits, or was suspended because workers
+            died, of the one that is under way.
         spent: Seconds from the submission to the end, or to now.
         steps: How many rows of its trail are recorded.
+        waits: What a waiting run waits for.
     """
 
     id: int
@@ -42,6 +60,7 @@ class RunStatus:
     activity: str
     spent: float
     steps: int
+    waits: tuple[Waiting, ...] = ()
 
 
 class Entry(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -11,15 +11,10 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from iocflow.store.contract import (
     Accepted,
     Batch,
-    Entry,
     Receipt,
-    RunStatus,
-    Signal,
-    State,
     StepTransaction,
     Submission,
     Swept,
-    Violation,
 )
 from iocflow.store.postgres.attach import attach
 from iocflow.store.postgres.caller import Callers
@@ -33,8 +28,8 @@ from iocflow.store.postgres.sql import for_driver
 from iocflow.store.postgres.step import PostgresStep, StepConnection, stepping
 from iocflow.store.postgres.submit import NOTIFY, Submitter
 from iocflow.store.postgres.tables import PostgresTables
-from iocflow.store.sql import operations, reading, upkeep
-from iocflow.store.sql.doctor import examine
+from iocflow.store.sql import upkeep
+from iocflow.store.sql.store import SqlStore
 
 T = TypeVar("T")
 
@@ -71,7 +66,7 @@ def without_password(url: str) -> str:
     return f"{parts.scheme}://{who.partition(':')[0]}{at}{where}{parts.path}{options and '?'}{options}"
 
 
-class PostgresStore:
+class PostgresStore(SqlStore):
     """The tables in one schema of a database. Every method is what the contract says.
 
     It needs a session of its own with the server: not through a pooler that lends one for a transaction only.
@@ -141,10 +136,6 @@ class PostgresStore:
                 return self._submitter.submit_within(self._callers.connection(transaction), runs, shift)
         return self._wires.transact(lambda connection: self._submitter.submit(connection, runs, shift))
 
-    def signal(self, run: int, name: str, data: bytes) -> bool:
-        """Send a signal to a run."""
-        return self._write(lambda tables: operations.signal(tables, run, name, data))
-
     # Working.
 
     def plan(self, hash: str, processor: str, plan: str) -> int:
@@ -162,11 +153,6 @@ class PostgresStore:
             return int(row[0])
 
         return self._write(work)
-
-    def plan_of(self, id: int) -> tuple[str, str]:
-        """Return the hash and the text of a stored plan."""
-        with self._read() as tables:
-            return reading.plan_of(tables, id)
 
     def register(self, lease: float, host: str, pid: int) -> int:
         """Return the id of a new worker."""
@@ -219,10 +205,6 @@ class PostgresStore:
 
         return self._write(work)
 
-    def fenced_out(self, worker: int, runs: Sequence[int]) -> None:
-        """Journal that what a worker did about runs was dropped."""
-        self._write(lambda tables: operations.fenced_out(tables, worker, runs))
-
     def retire(self, worker: int) -> None:
         """End a worker; what it still holds is given back."""
 
@@ -249,77 +231,6 @@ class PostgresStore:
     def rouse(self) -> None:
         """Let every `listen` of this object return."""
         self._bell.ring()
-
-    # Reading.
-
-    def find(self, submitter: str, number: str) -> int | None:
-        """Return the id of the run with that identity."""
-        with self._read() as tables:
-            return reading.find(tables, submitter, number)
-
-    def status(self, run: int) -> RunStatus | None:
-        """Return a run's status."""
-        with self._read() as tables:
-            return reading.status(tables, run)
-
-    def context(self, run: int) -> bytes | None:
-        """Return the last recorded context of the outer thread."""
-        with self._read() as tables:
-            return reading.context(tables, run)
-
-    def runs(
-        self,
-        *,
-        states: Sequence[State] = (),
-        processor: str | None = None,
-        submitter: str | None = None,
-        group: str | None = None,
-        after: int = 0,
-        limit: int = 100,
-        newest: bool = False,
-    ) -> list[RunStatus]:
-        """Return runs by id, the newest last."""
-        filters = reading.Filters(states, processor, submitter, group)
-        with self._read() as tables:
-            return reading.runs(tables, filters, after, limit, newest=newest)
-
-    def signals(self, runs: Sequence[int]) -> dict[int, list[Signal]]:
-        """Return the signals to these runs that were not consumed yet, in order."""
-        with self._read() as tables:
-            return reading.signals(tables, runs)
-
-    def history(self, run: int) -> list[Entry]:
-        """Return a run's journal."""
-        with self._read() as tables:
-            return reading.history(tables, run)
-
-    def counts(self) -> dict[str, int]:
-        """Return how many runs are in each state."""
-        with self._read() as tables:
-            return reading.counts(tables)
-
-    # Operating.
-
-    def cancel(self, run: int, *, who: str, why: str) -> bool:
-        """Ask for the end of an open run."""
-        return self._write(lambda tables: operations.cancel(tables, run, who, why))
-
-    def retry(self, run: int, *, who: str, why: str, done: bool = False) -> bool:
-        """Let a failed or suspended run go on from the step that failed."""
-        return self._write(lambda tables: operations.retry(tables, run, who, why, done))
-
-    def drop(self, run: int, *, who: str, why: str) -> bool:
-        """Give a suspended run up as failed."""
-        return self._write(lambda tables: operations.drop(tables, run, who, why))
-
-    def purge(self, before: float, *, limit: int = 1000) -> int:
-        """Drop the contexts and bodies of runs that ended before."""
-        return self._write(lambda tables: operations.purge(tables, before, limit))
-
-    def doctor(self) -> Iterable[Violation]:
-        """Check the invariants of the tables."""
-        with self._read() as tables:
-            return list(examine(tables))
 
     # Transactions.
 

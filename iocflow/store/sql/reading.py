@@ -10,6 +10,7 @@ from iocflow.store.errors import StoreError
 from iocflow.store.sql import rows
 from iocflow.store.sql.places import CONTEXT
 from iocflow.store.sql.schema import HEAD
+from iocflow.store.sql.standing import standing
 from iocflow.store.sql.tables import Tables
 
 READY = "r.state = 0"
@@ -55,7 +56,7 @@ def find(tables: Tables, submitter: str, number: str) -> int | None:
 def status(tables: Tables, run: int) -> RunStatus | None:
     """Return a run's status."""
     row = tables.row(f"select {rows.STATUS} from v_run_status where id = :run", run=run)
-    return None if row is None else rows.status(row, tables.now)
+    return None if row is None else standing(tables, [rows.status(row, tables.now)])[0]
 
 
 def context(tables: Tables, run: int) -> bytes | None:
@@ -105,7 +106,8 @@ def runs(tables: Tables, filters: Filters, after: int, limit: int, *, newest: bo
     else:
         where = f"id in (select r.id from run r where {own} order by r.id {order} limit :limit)"
     sql = f"select {rows.STATUS} from v_run_status where {where} order by id {order} limit :limit"
-    found = [rows.status(row, tables.now) for row in tables.rows(sql, after=after, limit=limit, **values)]
+    told = [rows.status(row, tables.now) for row in tables.rows(sql, after=after, limit=limit, **values)]
+    found = standing(tables, told)
     return found[::-1] if newest else found
 
 

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from iocflow.store.contract import (
     Accepted,
     Batch,
-    Entry,
     Receipt,
-    RunStatus,
-    Signal,
-    State,
     StepTransaction,
     Submission,
     Swept,
-    Violation,
 )
 from iocflow.store.errors import StoreUrlError
-from iocflow.store.sql import operations, reading, upkeep
-from iocflow.store.sql.doctor import examine
+from iocflow.store.sql import upkeep
+from iocflow.store.sql.store import SqlStore
 from iocflow.store.sqlite.caller import within
 from iocflow.store.sqlite.commit import commit, fence, revoked
 from iocflow.store.sqlite.connections import Connections
 from iocflow.store.sqlite.schema import open_file
 from iocflow.store.sqlite.step import begin
 from iocflow.store.sqlite.submit import submit
+from iocflow.store.sqlite.tables import SqliteTables
 from iocflow.wiring import did_you_mean
+
+T = TypeVar("T")
 
 SYNCHRONOUS = ("full", "normal")
 _NO_PATH = "the URL of the SQLite store has no path; write sqlite:///var/app.db, or sqlite:////srv/app.db"
@@ -84,7 +82,7 @@ def parsed(url: str) -> tuple[str, str]:
     return path, synchronous
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     """The tables in one file. Every method is what the contract says."""
 
     def __init__(
@@ -123,11 +121,6 @@ class SqliteStore:
         with self._connections.news() as tables:
             return submit(tables, runs)
 
-    def signal(self, run: int, name: str, data: bytes) -> bool:
-        """Send a signal to a run."""
-        with self._connections.news() as tables:
-            return operations.signal(tables, run, name, data)
-
     # Working.
 
     def plan(self, hash: str, processor: str, plan: str) -> int:
@@ -139,11 +132,6 @@ class SqliteStore:
             )
             (id,) = tables.sql("select id from plan where hash = ?", (hash,)).fetchone()
             return int(id)
-
-    def plan_of(self, id: int) -> tuple[str, str]:
-        """Return the hash and the text of a stored plan."""
-        with self._connections.read() as tables:
-            return reading.plan_of(tables, id)
 
     def register(self, lease: float, host: str, pid: int) -> int:
         """Return the id of a new worker."""
@@ -174,11 +162,6 @@ class SqliteStore:
             found = fence(tables, worker, lease)
             return revoked(tables, worker) if found.revoked else frozenset()
 
-    def fenced_out(self, worker: int, runs: Sequence[int]) -> None:
-        """Journal that what a worker did about runs was dropped."""
-        with self._connections.write() as tables:
-            operations.fenced_out(tables, worker, runs)
-
     def retire(self, worker: int) -> None:
         """End a worker; what it still holds is given back."""
         with self._connections.news() as tables:
@@ -197,77 +180,13 @@ class SqliteStore:
         """Let every `listen` of this object return."""
         self._connections.here.bell.ring()
 
-    # Reading.
+    # Transactions.
 
-    def find(self, submitter: str, number: str) -> int | None:
-        """Return the id of the run with that identity."""
-        with self._connections.read() as tables:
-            return reading.find(tables, submitter, number)
+    def _read(self) -> AbstractContextManager[SqliteTables]:
+        """Lend tables that do not change while they are read."""
+        return self._connections.read()
 
-    def status(self, run: int) -> RunStatus | None:
-        """Return a run's status."""
-        with self._connections.read() as tables:
-            return reading.status(tables, run)
-
-    def context(self, run: int) -> bytes | None:
-        """Return the last recorded context of the outer thread."""
-        with self._connections.read() as tables:
-            return reading.context(tables, run)
-
-    def runs(
-        self,
-        *,
-        states: Sequence[State] = (),
-        processor: str | None = None,
-        submitter: str | None = None,
-        group: str | None = None,
-        after: int = 0,
-        limit: int = 100,
-        newest: bool = False,
-    ) -> list[RunStatus]:
-        """Return runs by id, the newest last."""
-        filters = reading.Filters(states, processor, submitter, group)
-        with self._connections.read() as tables:
-            return reading.runs(tables, filters, after, limit, newest=newest)
-
-    def signals(self, runs: Sequence[int]) -> dict[int, list[Signal]]:
-        """Return the signals to these runs that were not consumed yet, in order."""
-        with self._connections.read() as tables:
-            return reading.signals(tables, runs)
-
-    def history(self, run: int) -> list[Entry]:
-        """Return a run's journal."""
-        with self._connections.read() as tables:
-            return reading.history(tables, run)
-
-    def counts(self) -> dict[str, int]:
-        """Return how many runs are in each state."""
-        with self._connections.read() as tables:
-            return reading.counts(tables)
-
-    # Operating.
-
-    def cancel(self, run: int, *, who: str, why: str) -> bool:
-        """Ask for the end of an open run."""
+    def _write(self, work: Callable[[SqliteTables], T]) -> T:
+        """Return what `work` does in one transaction, and tell who waits for work."""
         with self._connections.news() as tables:
-            return operations.cancel(tables, run, who, why)
-
-    def retry(self, run: int, *, who: str, why: str, done: bool = False) -> bool:
-        """Let a failed or suspended run go on from the step that failed."""
-        with self._connections.news() as tables:
-            return operations.retry(tables, run, who, why, done)
-
-    def drop(self, run: int, *, who: str, why: str) -> bool:
-        """Give a suspended run up as failed."""
-        with self._connections.news() as tables:
-            return operations.drop(tables, run, who, why)
-
-    def purge(self, before: float, *, limit: int = 1000) -> int:
-        """Drop the contexts and bodies of runs that ended before."""
-        with self._connections.write() as tables:
-            return operations.purge(tables, before, limit)
-
-    def doctor(self) -> Iterable[Violation]:
-        """Check the invariants of the tables."""
-        with self._connections.read() as tables:
-            return list(examine(tables))
+            return work(tables)

@@ -1,0 +1,63 @@
+"""Where runs stand that wait, or with which workers died, as the places say that were recorded last."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from iocflow.advance import advance, start
+from iocflow.plan import Plan, Position
+from iocflow.store.reports import RunStatus, Waiting
+from iocflow.store.sql.places import live
+from iocflow.store.sql.tables import Tables
+from iocflow.store.sql.upkeep import POISON
+
+_PLACES = """select s.thread, s.n, s.run, s.plan, s.pos from step s where s.run in [runs] and s.pos is not null
+ and s.n >= coalesce((select max(o.n) from step o where o.run = s.run and o.thread = '' and o.pos is not null), 0)
+ order by s.n"""
+"""What is on record of a run since its outer thread moved on last."""
+
+
+def standing(tables: Tables, found: Sequence[RunStatus]) -> list[RunStatus]:
+    """Return runs, those that wait with what they wait for, and these and the poisonous ones with their activity.
+
+    A worker writes down where a run goes on before it does so: when workers died, they died there. Only what becomes of
+    a run before its first record is not known.
+    """
+    wanted = [run.id for run in found if run.state == "waiting" or (run.state, run.reason) == ("suspended", POISON)]
+    if not wanted:
+        return list(found)
+    rows = tables.rows(_PLACES, runs=wanted)
+    texts = tables.rows("select id, plan from plan where id in [plans]", plans=sorted({row[3] for row in rows}))
+    plans = {id: json.loads(text) for id, text in texts}
+    places = {run: live(tuple(row) for row in rows if row[2] == run) for run in wanted}
+    return [_told(run, places[run.id], plans) if places.get(run.id) else run for run in found]
+
+
+def _told(run: RunStatus, places: Sequence[Sequence[Any]], plans: Mapping[int, Plan]) -> RunStatus:
+    waits = [one for thread, _, _, plan, pos in places if (one := _stands(plans[plan], thread, pos))]
+    activity = ", ".join(dict.fromkeys(one.activity for one in waits)) or run.activity
+    return dataclasses.replace(run, activity=activity, waits=tuple(waits) if run.state == "waiting" else ())
+
+
+def _stands(plan: Plan, thread: str, text: str) -> Waiting | None:
+    """Return where a thread of control goes on; None when only those do that it forked."""
+    stored = json.loads(text)
+    plain = isinstance(stored, int)
+    position: Position = _plain(plan, stored) if plain else stored["position"]
+    until: float | None = None if plain else stored.get("until")
+    command, _ = advance(plan, position, None)
+    signal = command["name"] if command["do"] == "wait" else ""
+    if command["do"] == "sleep":
+        command, _ = advance(plan, position, {})
+    return None if command["do"] in ("fork", "end") else Waiting(signal, until, command.get("path", ""), thread)
+
+
+def _plain(plan: Plan, at: int) -> Position:
+    """Return the place that is written as a number: a step of the main processor, or the start."""
+    position = start(plan)
+    if at:
+        position["stack"][0]["at"] = at
+    return position
