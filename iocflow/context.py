@@ -31,10 +31,6 @@ class RunGroup(Protocol):
     key: str | None
     state: Any
 
-    def __repr__(self) -> str:
-        """Return what a log line shows of it."""
-        return f"<group {self.key!r}, state {self.state!r}>"
-
 
 def _not_durable(what: str) -> IocflowError:
     return IocflowError(f"only a durable run can {what}: set `durable: true` for its processor")

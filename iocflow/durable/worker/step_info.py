@@ -20,6 +20,10 @@ class GroupState(RunGroup):
         self.state: Any = json.loads(stored) if stored else None
         self._saved = stored
 
+    def __repr__(self) -> str:
+        """Return what a log line shows of it."""
+        return f"<group {self.key!r}, state {self.state!r}>"
+
     def changed(self) -> bytes | None:
         """Return the state as JSON if it was changed since it was saved, and take it as saved."""
         if self.key is None or (self.state is None and self._saved is None):
