@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import iocflow.durable.worker.worker
+import iocflow.durable.worker.membership
 from iocflow import ParallelSplitProcessor, ProcessContext, Processor, SequenceProcessor, activity
 from iocflow.durable.engine import DurableEngine
 from iocflow.durable.job import Job
@@ -103,7 +103,7 @@ def run(store: Store, number: int, losing: Losing) -> tuple[Any, ...]:
 
 def test_lost_at_every_call(bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Whichever call of the worker's fails once, before or after it was done, the run completes, each step once."""
-    monkeypatch.setattr(iocflow.durable.worker.worker, "_BACKOFF", (0.0, 0.0, 0.0, 0.0, 0.0))
+    monkeypatch.setattr(iocflow.durable.worker.membership, "BACKOFF", (0.0, 0.0, 0.0, 0.0, 0.0))
     caplog.set_level(logging.CRITICAL, "iocflow")
     store = opened(bench.url)
     calm = Losing(store)

@@ -23,7 +23,7 @@ from behaviour.sequences import SEQUENCES
 from behaviour.test_engines import kind as kind_of
 from behaviour.test_engines import row
 
-import iocflow.durable.worker.worker
+import iocflow.durable.worker.membership
 from iocflow.durable.engine import DurableEngine
 from iocflow.durable.job import Job
 from iocflow.durable.worker.worker import Worker, WorkerSettings
@@ -184,7 +184,7 @@ def places(commits: int) -> list[int]:
 def _crashing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """A worker that lost its store tries again without a pause; one that is abandoned goes in silence."""
     tell = threading.excepthook
-    monkeypatch.setattr(iocflow.durable.worker.worker, "_BACKOFF", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(iocflow.durable.worker.membership, "BACKOFF", (0.0, 0.0, 0.0))
     monkeypatch.setattr(threading, "excepthook", lambda told: told.exc_type is Abandoned or tell(told))
     caplog.set_level(logging.CRITICAL, "iocflow")
 

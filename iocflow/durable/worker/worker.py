@@ -7,10 +7,7 @@ together with new claims, and so makes those strands ready again. A lone run is 
 
 from __future__ import annotations
 
-import itertools
 import logging
-import os
-import platform
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +18,7 @@ from iocflow.durable.job import Job
 from iocflow.durable.settings import WorkerSettings
 from iocflow.durable.worker.hand import Hand, Ready
 from iocflow.durable.worker.held import Held
+from iocflow.durable.worker.membership import Membership
 from iocflow.durable.worker.move import Move
 from iocflow.durable.worker.pending import Pending, batch_of
 from iocflow.durable.worker.strand import Strand
@@ -30,7 +28,6 @@ from iocflow.store.contract import Batch, Claimed, Receipt, StepTransaction, Sto
 from iocflow.store.errors import FencedError, StoreError, StoreFullError, TransactionError
 
 _LOGGER = logging.getLogger("iocflow.durable")
-_BACKOFF = (0.1, 0.3, 1.0, 3.0, 10.0)
 _PATIENCE, _AGAIN, _LISTENING = 1.0, 0.005, 0.25
 
 
@@ -47,13 +44,12 @@ class Worker:
         self._waiting = 0
         self._window = Window(self.settings.threads, self.settings.window)
         self._look, self._stopping, self._sweeping = True, False, False
-        self._hungry, self._ended = threading.Event(), threading.Event()
-        self._restarts = 0
-        self._troubles: dict[str, str] = {}
-        self._id, self._last_commit, self._last_taken = 0, 0.0, 0.0
+        self._hungry = threading.Event()
+        self._last_taken = 0.0
         self._wake_at: float | None = None
         self._threads: list[threading.Thread] = []
         self._clock = StoreClock(time.time())
+        self._member = Membership(store, self.settings.lease, self._clock)
 
     # Life.
 
@@ -63,7 +59,7 @@ class Worker:
         Raises:
             StoreError: The store does not answer.
         """
-        self._register()
+        self._member.register()
         names = [(f"iocflow-worker-{i}", self._work) for i in range(self.settings.threads)]
         names.append(("iocflow-watch", self._watch))
         self._threads = [threading.Thread(target=do, name=name, daemon=True) for name, do in names]
@@ -79,7 +75,7 @@ class Worker:
         with self._changed:
             self._changed.notify_all()
         self._hungry.set()
-        self._ended.set()
+        self._member.ended.set()
         self.store.rouse()
         end = None if grace is None else time.monotonic() + grace
         for thread in self._threads:
@@ -89,7 +85,7 @@ class Worker:
             self._give_back()
             if ended:
                 self._drop_all()
-                self.store.retire(self._id)
+                self.store.retire(self._member.id)
         except StoreError as error:
             _LOGGER.warning(
                 "the store is lost (%s): others take the runs in hand over when the lease has run out", error
@@ -103,42 +99,17 @@ class Worker:
     @property
     def trouble(self) -> str:
         """What keeps it from working: the store does not answer, or is full; empty when all is well."""
-        return "; ".join(dict.fromkeys([*self._troubles.values()]))
-
-    def _register(self) -> None:
-        self._id = self.store.register(self.settings.lease, platform.node(), os.getpid())
-        self._clock.set(self.store.now())
-        self._last_commit = time.monotonic()
-        self._look = True
+        return self._member.trouble
 
     def _restart(self, id: int, *, fenced: bool) -> None:
         """Give up all that is in hand, whose records may be lost, and begin anew as another worker than `id`.
 
-        It waits before, ever longer, when nothing was recorded since the last time. Called with the lead.
+        Called with the lead.
         """
-        if id != self._id:
+        if id != self._member.id:
             return  # another thread heard of it, too
         self._drop_all(late=fenced)
-        self._restarts += 1
-        for delay in itertools.chain(_BACKOFF[self._restarts - 1 :], itertools.repeat(_BACKOFF[-1])):
-            if self._restarts > 1 and self._ended.wait(delay):
-                return
-            try:
-                if not fenced:
-                    self.store.retire(self._id)
-                    fenced = True
-                self._register()
-            except StoreError as error:
-                self._silent("commit", error)
-                self._restarts += 1
-            else:
-                self._troubles.pop("commit", None)
-                return
-
-    def _silent(self, where: str, error: StoreError) -> None:
-        """Note that the store does not answer."""
-        self._troubles[where] = str(error)
-        _LOGGER.warning("the store does not answer: %s", error)
+        self._look = self._member.renew(fenced=fenced) or self._look
 
     def _drop_all(self, *, late: bool = True) -> None:
         self._hand.drop_all()
@@ -205,7 +176,7 @@ class Worker:
                 self._restart(held.worker, fenced=False)
         else:
             with self._lead:
-                if held.worker == self._id:  # not what an earlier one claimed: it gave that back
+                if held.worker == self._member.id:  # not what an earlier one claimed: it gave that back
                     self._settle([move], receipt)
         finally:
             with self._lead:
@@ -255,31 +226,28 @@ class Worker:
     def _commit(self) -> None:
         """Write all that is pending, and claim; called with the lead."""
         moves = self._pending.take(self.settings.window)
-        began, idle = time.monotonic(), self._last_commit
+        began, idle = time.monotonic(), self._member.seen
         self._look = False
         try:
             if self._pending.late:
                 self._tell_late()
             batch = batch_of(moves, self._hand, self._room())
-            receipt = self.store.commit(self._id, batch, lease=self.settings.lease)
+            receipt = self.store.commit(self._member.id, batch, lease=self.settings.lease)
         except FencedError as error:
             _LOGGER.warning("%s: what %s runs did since their last record is dropped", error, len(moves))
             self._pending.put_back(moves)
-            self._restart(self._id, fenced=True)
+            self._restart(self._member.id, fenced=True)
         except StoreFullError as error:
-            self._troubles["commit"] = str(error)
-            _LOGGER.error("%s; nothing is lost, the next try is in %s s", error, _BACKOFF[2])
             self._pending.put_back(moves)
-            self._ended.wait(_BACKOFF[2])
+            self._member.full(error)
         except StoreError as error:
             _LOGGER.warning("the store is lost (%s): what %s runs did is done again", error, len(moves))
             self._pending.put_back(moves)
-            self._restart(self._id, fenced=False)
+            self._restart(self._member.id, fenced=False)
         else:
-            self._last_commit = time.monotonic()
-            self._troubles.pop("commit", None)
-            self._restarts = 0 if moves else self._restarts
-            self._window.adapt((self._last_commit - began) / max(self._last_commit - idle, 1e-9), len(moves))
+            self._member.committed(much=bool(moves))
+            now = self._member.seen
+            self._window.adapt((now - began) / max(now - idle, 1e-9), len(moves))
             self._settle(moves, receipt)
         finally:
             self._pending.written()
@@ -287,7 +255,7 @@ class Worker:
     def _tell_late(self) -> None:
         """Journal whose records were dropped."""
         late, self._pending.late = self._pending.late, []
-        self.store.fenced_out(self._id, late)
+        self.store.fenced_out(self._member.id, late)
 
     def _settle(self, moves: Sequence[Move], receipt: Receipt) -> None:
         """Take up what the commit made possible; called with the lead."""
@@ -311,7 +279,7 @@ class Worker:
     def _claimed(self, claimed: Claimed) -> list[Held]:
         """Take a run into the hand; return it if it is the first of its group."""
         job = self.jobs.get(claimed.processor)
-        held = Held(claimed, self._id, job, self.store, self._clock, self._save)
+        held = Held(claimed, self._member.id, job, self.store, self._clock, self._save)
         return [held] if self._hand.take(held) else []
 
     def _save(self, move: Move) -> None:
@@ -336,7 +304,7 @@ class Worker:
         """Look for new work, for what is due, and for the dead; show life when no commit did."""
         upkeep = Upkeep(self.store, self.settings)
         while not self._stopping:
-            id = self._id
+            id = self._member.id
             try:
                 patience = self._patience()
                 if self._hungry.wait(patience) and not self._stopping:
@@ -344,8 +312,7 @@ class Worker:
                     self.store.listen(patience)
                 self._sweeping = True  # until what it finds is looked for: this is not idle
                 upkeep.do()
-                if time.monotonic() - self._last_commit > self.settings.lease / 3:
-                    self._beat()
+                self._drop_taken(id, self._member.beat())
                 self._rouse()
                 if self._hand.ready and time.monotonic() - self._last_taken > _PATIENCE:
                     self._give_back()
@@ -353,10 +320,9 @@ class Worker:
                 with self._lead:
                     self._restart(id, fenced=True)
             except StoreError as error:
-                self._silent("watch", error)
-                self._ended.wait(_BACKOFF[1])
+                self._member.unanswered(error)
             else:
-                self._troubles.pop("watch", None)
+                self._member.answered("watch")
             self._look, self._sweeping = True, False
             self._wake()
 
@@ -375,16 +341,15 @@ class Worker:
                 self._commit()
             idle = self._hand.idle()
             groups = [held.claimed.group for held in idle]
-            self.store.commit(self._id, Batch(released=groups), lease=self.settings.lease)
+            self.store.commit(self._member.id, Batch(released=groups), lease=self.settings.lease)
             self._hand.drop(held.claimed.id for held in idle)
 
-    def _beat(self) -> None:
-        id = self._id
-        taken = self.store.beat(id, lease=self.settings.lease)
-        self._last_commit = time.monotonic()
-        with self._lead:
-            if id == self._id:
-                self._hand.drop(taken)
+    def _drop_taken(self, id: int, runs: frozenset[int]) -> None:
+        """Put down runs that were taken from the worker `id`."""
+        if runs:
+            with self._lead:
+                if id == self._member.id:
+                    self._hand.drop(runs)
 
     def _rouse(self) -> None:
         """Let strands go on that sleep or wait beside others of their run, when it is time or a signal came."""

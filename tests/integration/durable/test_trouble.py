@@ -12,7 +12,7 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-import iocflow.durable.worker.worker
+import iocflow.durable.worker.membership
 from iocflow import ProcessContext
 from iocflow.durable.client import Client
 from iocflow.durable.worker.companion import WorkerCompanion
@@ -38,7 +38,7 @@ def add(context: Work) -> None:
 @pytest.fixture(autouse=True)
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker tries again soon."""
-    monkeypatch.setattr(iocflow.durable.worker.worker, "_BACKOFF", (0.01,) * 5)
+    monkeypatch.setattr(iocflow.durable.worker.membership, "BACKOFF", (0.01,) * 5)
 
 
 class Failing:
