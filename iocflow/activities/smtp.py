@@ -68,7 +68,8 @@ class SmtpSender:
                 always verified, and a password is never sent unencrypted.
             user: The name to log in with; without one there is no login.
             password: The password to log in with.
-            timeout: Seconds that any one wait for the server may take; the step's time limit shortens it.
+            timeout: Seconds that any one wait for the server may take, for a whole reply say; the step's time limit
+                shortens it.
             headers: Headers that each message gets; a list makes the header stand several times.
             ca_file: The file with the certificate authorities to trust, instead of the system's.
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import logging
 import smtplib
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from iocflow.activities.errors import DeliveryError, MailError, SmtpConnectionError, SmtpLoginError, SmtpTlsError
@@ -24,6 +27,8 @@ Remaining = Callable[[], float | None]
 Tls = Literal["starttls", "implicit", "if-offered", "off"]
 
 _LEAST_WAIT_S = 0.01  # a socket with a time-out of 0 does not wait at all, which is another mode
+_LONGEST_REPLY = 65_536  # bytes; the longest that servers give, to EHLO, have less than a thousand
+_PIECE = 65_536  # of what is sent at once
 _SERVICE_CLOSES = 421  # RFC 5321, 3.8: said by a server that closes the connection
 
 T = TypeVar("T")
@@ -35,7 +40,7 @@ class HungUpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """How a server is reached; `timeout` is in seconds and bounds every single wait."""
+    """How a server is reached; `timeout` is in seconds and bounds every single wait, as for a whole reply."""
 
     host: str
     port: int
@@ -51,11 +56,45 @@ class Server:
         return self.timeout if left is None else max(_LEAST_WAIT_S, min(self.timeout, left))
 
 
+class _Reply(io.RawIOBase):
+    """Reads what the server says; one reply, of however many pieces and lines, has one deadline and one size."""
+
+    def __init__(self, session: _Session) -> None:
+        super().__init__()
+        self._session = session
+        self._deadline, self._bytes = 0.0, 0
+
+    def begin(self, allowed: float) -> None:
+        """Expect the next reply, complete within `allowed` seconds."""
+        self._deadline, self._bytes = time.monotonic() + allowed, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        sock = self._session.sock
+        if sock is None:
+            return 0
+        if self._bytes > _LONGEST_REPLY:
+            raise OSError(f"its reply goes on after {self._bytes:,} bytes")
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        sock.settimeout(max(_LEAST_WAIT_S, left))
+        found = sock.recv_into(buffer)
+        self._bytes += found
+        return found
+
+
 class _Session(smtplib.SMTP):
     """Knows whether the text of a message has begun to go out, and bounds every wait by the step's time limit."""
 
     handed_over = False
-    wait: Callable[[], float] | None = None
+
+    def __init__(self, wait: Callable[[], float], host: str, port: int, own_name: str, **options: Any) -> None:
+        self._wait = wait  # first, as smtplib connects at once and reads the greeting
+        self._reply = _Reply(self)
+        super().__init__(host, port, own_name, timeout=wait(), **options)
 
     def data(self, msg: Any) -> tuple[int, bytes]:
         self.handed_over = False
@@ -64,16 +103,22 @@ class _Session(smtplib.SMTP):
     def send(self, s: Any) -> None:
         # smtplib sends its commands as str and the text of a message as bytes.
         self.handed_over = self.handed_over or isinstance(s, bytes)
-        self._bound()
-        super().send(s)
+        for begin in range(0, len(s), _PIECE):  # each piece waits anew, as an encrypted socket's does in any case
+            self._bound()
+            super().send(s[begin : begin + _PIECE])
 
     def getreply(self) -> tuple[int, bytes]:
-        self._bound()
-        return super().getreply()
+        if self.sock is not None and self.file is None:  # a new connection, or one that is encrypted from now on
+            self._reply = _Reply(self)
+            self.file = io.BufferedReader(self._reply)
+        self._reply.begin(self._wait())
+        answer = super().getreply()
+        self._bound()  # whatever smtplib does next with the socket, a TLS handshake say
+        return answer
 
     def _bound(self) -> None:
-        if self.wait is not None and self.sock is not None:
-            self.sock.settimeout(self.wait())
+        if self.sock is not None:
+            self.sock.settimeout(self._wait())
 
 
 class _EncryptedSession(_Session, smtplib.SMTP_SSL):
@@ -94,7 +139,6 @@ class Connection:
         """
         self._server = server
         self._session = self._guarded(lambda: self._open(remaining))
-        self._session.wait = lambda: server.wait(remaining)
         try:
             self._guarded(self._encrypt)
             self._guarded(self._log_in)
@@ -158,10 +202,10 @@ class Connection:
 
     def _open(self, remaining: Remaining) -> _Session:
         server = self._server
-        wait = server.wait(remaining)
+        wait = partial(server.wait, remaining)
         if server.tls == "implicit":
-            return _EncryptedSession(server.host, server.port, _own_name(), timeout=wait, context=server.context)
-        return _Session(server.host, server.port, _own_name(), timeout=wait)
+            return _EncryptedSession(wait, server.host, server.port, _own_name(), context=server.context)
+        return _Session(wait, server.host, server.port, _own_name())
 
     def _encrypt(self) -> None:
         session, server = self._session, self._server

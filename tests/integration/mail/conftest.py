@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socketserver
 import ssl
@@ -17,6 +18,10 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
 CERTIFICATE = Path(__file__).with_name("localhost.pem")
 """A certificate for localhost, its own authority, with its key: for these tests only. Valid from 2020 to 2120."""
+
+
+ENDLESS = {"DRIP": (b"2", 0.05), "LINES": (b"220-x\r\n", 0.05), "FLOOD": (b"220-x\r\n" * 1000, 0.0)}
+"""Replies without an end: what is sent again and again, and the seconds in between."""
 
 
 class MailServer:
@@ -92,15 +97,17 @@ class RudeServer(socketserver.ThreadingTCPServer):
 
     Attributes:
         script: What it answers to a command (`GREETING`, `EHLO`, `MAIL`, `RCPT`, `DATA`, `TEXT`, `QUIT`), one after the
-            other, before it goes on as a server should: a reply, `DROP` to close, `HANG` to say nothing any more.
+            other, before it goes on as a server should: a reply, `DROP` to close, `HANG` to say nothing any more, or a
+            key of `ENDLESS` for a reply that never ends.
         texts: The messages that came in up to their end, whatever it answered.
     """
 
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, **script: list[str]) -> None:
+    def __init__(self, *, implicit_tls: bool = False, **script: list[str]) -> None:
         self.script = script
+        self._tls = server_context() if implicit_tls else None
         self.texts: list[bytes] = []
         self.connections = 0
         self.released = threading.Event()
@@ -108,6 +115,10 @@ class RudeServer(socketserver.ThreadingTCPServer):
         self.port: int = self.server_address[1]
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
+
+    def get_request(self) -> tuple[Any, Any]:
+        connection, address = super().get_request()
+        return self._tls.wrap_socket(connection, server_side=True) if self._tls else connection, address
 
     def stop(self) -> None:
         self.released.set()
@@ -148,10 +159,17 @@ class RudeSession(socketserver.StreamRequestHandler):
         reply = left.pop(0) if left else usual
         if reply == "HANG":
             self.server.released.wait(10)
-        if reply in ("HANG", "DROP"):
+        if reply in ENDLESS:
+            self.go_on_for_ever(*ENDLESS[reply])
+        if reply in ("HANG", "DROP", *ENDLESS):
             return False
         self.wfile.write(reply.encode() + b"\r\n")
         return not (command == "DATA" and not reply.startswith("354"))
+
+    def go_on_for_ever(self, piece: bytes, pause: float) -> None:
+        with contextlib.suppress(OSError):
+            while not self.server.released.wait(pause):
+                self.wfile.write(piece)
 
 
 def server_context() -> ssl.SSLContext:
@@ -190,7 +208,7 @@ def rude_server() -> Iterator[Callable[..., RudeServer]]:
     """Return a function that starts a server which follows a script."""
     started: list[RudeServer] = []
 
-    def start(**script: list[str]) -> RudeServer:
+    def start(**script: Any) -> RudeServer:
         started.append(RudeServer(**script))
         return started[-1]
 

@@ -209,6 +209,42 @@ def test_silence_before_the_text_ends_with_the_time_out(rude_server: Start, at: 
     assert time.monotonic() - began < 2
 
 
+@pytest.mark.parametrize("tls", ["off", "implicit"])
+@pytest.mark.parametrize("reply", ["DRIP", "LINES", "FLOOD"])
+@pytest.mark.parametrize("at", ["GREETING", "EHLO", "MAIL", "RCPT", "DATA"])
+def test_a_reply_without_an_end_is_given_up(
+    rude_server: Start, certificate: str, at: str, reply: str, tls: Any
+) -> None:
+    """A server that drips its reply, or never ends it, is given up: time-out and size are for the whole."""
+    server = rude_server(implicit_tls=tls == "implicit", **{at: [reply]})
+    sender = SmtpSender("localhost", server.port, tls, timeout=30 if reply == "FLOOD" else 0.3, ca_file=certificate)
+    began = time.monotonic()
+    said = r"its reply goes on after \d{2},\d{3} bytes" if reply == "FLOOD" else "timed out"
+    with pytest.raises(SmtpConnectionError, match=said):
+        sent(sender, letters("a@example.com"))
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("at", ["GREETING", "EHLO", "MAIL", "DATA"])
+def test_the_steps_time_limit_ends_a_reply_that_drips(rude_server: Start, at: str) -> None:
+    """What is left of the step's time limit is for the whole reply, too."""
+    server = rude_server(**{at: ["DRIP"]})
+    end = time.monotonic() + 0.3
+    with pytest.raises(SmtpConnectionError, match="timed out"):
+        sent(SmtpSender("127.0.0.1", server.port), letters("a@example.com"), lambda: max(end - time.monotonic(), 0.0))
+    assert time.monotonic() - end < 2
+
+
+@pytest.mark.parametrize("at", ["TEXT", "QUIT"])
+def test_a_reply_that_drips_at_the_end(rude_server: Start, at: str) -> None:
+    """After the text, a reply that is never complete leaves the outcome uncertain; at QUIT it changes nothing."""
+    server = rude_server(**{at: ["DRIP"]})
+    began = time.monotonic()
+    [outcome] = sent(SmtpSender("127.0.0.1", server.port, timeout=0.3), letters("a@example.com"))
+    assert outcome.split()[1] == {"TEXT": "uncertain", "QUIT": "sent"}[at]
+    assert time.monotonic() - began < 2
+
+
 def test_silence_after_the_text_is_uncertain(rude_server: Start) -> None:
     """When the reply to the text does not come in time, nobody knows: the outcome is uncertain, and no error."""
     server = rude_server(TEXT=["HANG"])
