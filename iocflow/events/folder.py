@@ -18,7 +18,7 @@ from iocflow.events.envelope import UnfinishedEventError, UnreadableEventError, 
 from iocflow.events.folder_places import FileRefusedError, Places, read_file
 from iocflow.events.source import Delivery, Event, Reason
 from iocflow.launch.clock import Clock, SystemClock
-from iocflow.launch.errors import LauncherError
+from iocflow.launch.errors import LauncherError, LockedError
 from iocflow.launch.texts import printable
 from iocflow.wiring.duration import duration_text
 
@@ -79,7 +79,7 @@ class FolderSource:
         self._sightings: dict[str, _Sighting] = {}
         self._ready: deque[_Sighting] = deque()
         self._left_over: deque[str] = deque()
-        self._held: set[str] = set()
+        self._held: dict[str, tuple[Delivery, Signature | None]] = {}
         self._looked = float("-inf")
         self._woken = threading.Event()
 
@@ -114,14 +114,21 @@ class FolderSource:
             self._places.prepare()
 
     def open(self) -> None:
-        """Make the folders, lock them, and find what an earlier process had in hand."""
+        """Make the folders, lock them, and find what an earlier process had in hand.
+
+        When the lock was lost, what was in hand stays so only if it still lies there: another process may have had it.
+        """
+        kept = self._places.locked
         self._places.prepare()
+        if not kept:
+            self._held = {name: held for name, held in self._held.items() if self._in_place(name) == held[1]}
         self._left_over = deque(name for name in self._places.left_over() if name not in self._held)
         for name in self._left_over:
             logger.warning("event file %s was in hand when a process ended; it is brought again", printable(name))
 
     def receive(self, limit: int, timeout: float) -> Sequence[Delivery]:
         """Return up to `limit` events; look at the folder when it is time to."""
+        self._places.require_lock()
         found: list[Delivery] = []
         while self._left_over and len(found) < limit:
             found.append(self._again(self._left_over.popleft()))
@@ -136,21 +143,24 @@ class FolderSource:
     def acknowledge(self, delivery: Delivery) -> None:
         """Move the file to `done/`."""
         name = str(delivery.key)
-        self._places.finish(name, self._clock.now())
-        self._held.discard(name)
+        if self._has(delivery):
+            self._places.finish(name, self._clock.now())
+            del self._held[name]
 
     def give_back(self, delivery: Delivery) -> None:
         """Move the file to the inbox; if another one has its name there, it is brought again from where it is."""
         name = str(delivery.key)
-        if not self._places.give_back(name):
-            self._left_over.append(name)
-        self._held.discard(name)
+        if self._has(delivery):
+            if not self._places.give_back(name):
+                self._left_over.append(name)
+            del self._held[name]
 
     def dead_letter(self, delivery: Delivery, reason: Reason) -> None:
         """Move the file to `failed/`, with the reason beside it."""
         name = str(delivery.key)
-        self._places.fail(name, reason, self._clock.now())
-        self._held.discard(name)
+        if self._has(delivery):
+            self._places.fail(name, reason, self._clock.now())
+            del self._held[name]
 
     def wake(self) -> None:
         """Let a `receive` that waits return now."""
@@ -168,6 +178,23 @@ class FolderSource:
             f"if it was still being written, write it under a name that ends in {' or '.join(UNFINISHED)} and rename it"
             f" when it is complete, or raise `patience` (now {patience})"
         )
+
+    def _has(self, delivery: Delivery) -> bool:
+        """Return whether the file of a delivery is still this source's to move; tell it when it is not."""
+        if not self._places.locked:
+            try:
+                self.open()
+            except LockedError:
+                self._held.clear()
+        held = self._held.get(str(delivery.key))
+        if held is not None and held[0] is delivery:
+            return True
+        logger.warning("event file %s is gone with its folder, and is left as it is", delivery.name)
+        return False
+
+    def _in_place(self, name: str) -> Signature | None:
+        """Return how the file in hand looks now, None when it is gone."""
+        return _signature(self._places.working / name)
 
     def _new(self, limit: int) -> list[Delivery]:
         now = self._clock.monotonic()
@@ -216,8 +243,7 @@ class FolderSource:
         self._sightings.pop(sighting.name, None)
         if _signature(claimed) != sighting.signature:
             # Somebody wrote between reading and claiming.
-            self._held.add(sighting.name)
-            self.give_back(Delivery(sighting.name, key=sighting.name))
+            self.give_back(self._delivery(sighting.name, None, ""))
             return None
         return self._delivery(sighting.name, event, sighting.unreadable)
 
@@ -237,8 +263,9 @@ class FolderSource:
         return self._delivery(name, event, refusal)
 
     def _delivery(self, name: str, event: Event | None, refusal: str) -> Delivery:
-        self._held.add(name)
-        return Delivery(printable(name), event, "" if event else refusal, key=name)
+        delivery = Delivery(printable(name), event, "" if event else refusal, key=name)
+        self._held[name] = delivery, self._in_place(name)
+        return delivery
 
     def _read(self, path: Path) -> tuple[Event | None, str, bool]:
         """Return the event in a file; or why there is none, and whether waiting would not change that."""

@@ -16,7 +16,7 @@ from iocflow.events.source import Reason
 from iocflow.launch.errors import ImpossibleSourceError, LockedError
 from iocflow.launch.texts import printable
 
-__all__ = ["FileRefusedError", "Places", "read_file"]
+__all__ = ["FileRefusedError", "LockLostError", "Places", "read_file"]
 
 logger = logging.getLogger("iocflow.events")
 
@@ -28,6 +28,10 @@ REASON = ".reason.json"
 
 class FileRefusedError(IocflowError):
     """A file is nothing that an event could be read from, and never will be; the message says why."""
+
+
+class LockLostError(IocflowError):
+    """The file that keeps other processes out is gone, or is another one: somebody removed or replaced the folder."""
 
 
 def read_file(path: Path, limit: int) -> bytes:
@@ -65,11 +69,12 @@ class Places:
         self.working = inbox / "working"
         self.done = inbox / "done"
         self.failed = inbox / "failed"
+        self._lock_file = self.working / ".lock"
         self._lock: int | None = None
         self._failing: dict[str, str] = {}
 
     def prepare(self) -> None:
-        """Make the folders that are missing, and keep other processes out.
+        """Make the folders that are missing, and keep other processes out, anew if the lock was lost.
 
         Raises:
             ImpossibleSourceError: Something that is no folder is in the way.
@@ -81,8 +86,27 @@ class Places:
                 folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
             raise ImpossibleSourceError(f"{error.filename} is in the way: it is no folder") from error
-        if self._lock is None:
+        if not self.locked:
+            self.release()
             self._lock = self._locked()
+
+    @property
+    def locked(self) -> bool:
+        """Whether other processes are kept out: the file that was locked is the one that they would find."""
+        try:
+            return self._lock is not None and os.path.samestat(os.fstat(self._lock), os.stat(self._lock_file))
+        except OSError:
+            return False
+
+    def require_lock(self) -> None:
+        """Refuse to go on when other processes are not kept out any more.
+
+        Raises:
+            LockLostError: The folder has to be prepared again.
+        """
+        if not self.locked:
+            why = "another process may have the folder now; it is locked anew before anything is read"
+            raise LockLostError(f"{self._lock_file} is gone or was replaced: {why}")
 
     def release(self) -> None:
         """Let other processes in."""
@@ -137,7 +161,7 @@ class Places:
         return [name for _, name in sorted(files)]
 
     def _locked(self) -> int:
-        descriptor = os.open(self.working / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

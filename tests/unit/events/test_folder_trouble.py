@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from iocflow.events.folder import FolderOptions, FolderSource
+from iocflow.events.folder_places import LockLostError
 from iocflow.events.source import Reason
 from iocflow.launch.errors import ImpossibleSourceError, LockedError
 
@@ -63,14 +64,92 @@ def test_a_file_in_the_way(tmp_path: Path, at: str) -> None:
         FolderSource(tmp_path / "way" / "inbox").open()
 
 
-def test_a_folder_that_disappears_comes_back(inbox) -> None:
-    """While the folder is gone the source is in trouble; opening makes it again."""
-    shutil.rmtree(inbox.path)
-    with pytest.raises(FileNotFoundError):
+def removed(path: Path, what: str) -> None:
+    """Remove a part of an inbox; with `replaced`, all of it is there again, and empty."""
+    if what == "working/.lock":
+        (path / what).unlink()
+    else:
+        shutil.rmtree(path / what.replace("replaced", ""))
+    if what == "replaced":
+        (path / "working").mkdir(parents=True)
+        (path / "working" / ".lock").touch()
+
+
+GONE = ["", "working", "working/.lock", "replaced"]
+
+
+@pytest.mark.parametrize("what", GONE)
+def test_a_folder_that_disappears_comes_back(inbox, what: str) -> None:
+    """While the lock is lost, with its folder or alone, the source is in trouble; opening makes everything again."""
+    removed(inbox.path, what)
+    with pytest.raises(LockLostError, match=r"working/\.lock is gone or was replaced: .*; it is locked anew"):
         inbox.look()
     inbox.source.open()
+    with pytest.raises(LockedError):
+        FolderSource(inbox.path).open()
     inbox.write("a.json", 1)
-    assert len(inbox.settle_down()) == 1
+    (delivery,) = inbox.settle_down()
+    inbox.source.acknowledge(delivery)
+    assert inbox.files()["done"] == ["a.json"]
+
+
+@pytest.mark.parametrize("what", GONE)
+def test_nothing_is_taken_from_the_process_that_has_the_folder_now(
+    inbox, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once another process has locked it, this one neither receives nor moves what that one has in hand."""
+    inbox.write("a.json", 1)
+    (lost,) = inbox.settle_down()
+    removed(inbox.path, what)
+    second = FolderSource(inbox.path, FolderOptions(), inbox.clock)
+    second.open()
+    inbox.write("a.json", 2)
+    inbox.write("b.json", 3)
+    inbox.clock.seconds += 1
+    second.receive(100, 0.001)
+    inbox.clock.seconds += 1
+    in_hand = {one.name: one for one in second.receive(100, 0.001)}
+    for settle in (inbox.source.acknowledge, inbox.source.give_back):
+        settle(lost)
+    inbox.source.dead_letter(lost, Reason("no", "x", "p"))
+    assert caplog.text.count("a.json is gone with its folder") == 3
+    for _ in range(2):
+        with pytest.raises(LockLostError):
+            inbox.look()
+        with pytest.raises(LockedError, match="another process reads"):
+            inbox.source.open()
+    assert inbox.files()["working"] == ["a.json", "b.json"]
+    assert inbox.files()["done"] == inbox.files()["failed"] == []
+    for one in in_hand.values():
+        second.acknowledge(one)
+    second.close()
+
+
+@pytest.mark.parametrize("what", ["", "working", "replaced"])
+def test_an_event_of_a_folder_that_is_gone_settles_no_other(inbox, what: str) -> None:
+    """A file of the same name that is put in afterwards is an event of its own, whatever becomes of the first."""
+    inbox.write("a.json", 1)
+    (first,) = inbox.settle_down()
+    removed(inbox.path, what)
+    inbox.source.open()
+    inbox.write("a.json", 2)
+    (second,) = inbox.settle_down()
+    assert second.event.data == 2
+    inbox.source.acknowledge(first)
+    assert inbox.files()["working"] == ["a.json"]
+    inbox.source.acknowledge(second)
+    assert inbox.files()["done"] == ["a.json"]
+
+
+def test_what_is_in_hand_stays_so_when_only_the_lock_is_gone(inbox) -> None:
+    """An event whose file is still in its place is not brought a second time while its run goes on."""
+    inbox.write("a.json", 1)
+    (held,) = inbox.settle_down()
+    removed(inbox.path, "working/.lock")
+    inbox.source.open()
+    assert inbox.settle_down() == []
+    inbox.source.acknowledge(held)
+    assert inbox.files()["done"] == ["a.json"]
 
 
 def test_somebody_else_moved_the_file(inbox, caplog: pytest.LogCaptureFixture) -> None:
