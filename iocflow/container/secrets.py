@@ -20,6 +20,8 @@ SHORTEST = 3
 """Characters of the shortest secret that is masked: `***` in place of every `a` would hide the text, not the secret."""
 _SHORTEST_INSIDE = 5
 """Shorter secrets are masked as whole words only, for the same reason."""
+_MOST_BACKSLASHES = 16
+"""What becomes of one backslash that is escaped four times over, as by `repr` of `repr` of `repr` in JSON."""
 _LINE_ALONE = 8
 """Characters from which on a line of a secret of several lines (a key) is masked alone, as loggers indent lines."""
 
@@ -27,9 +29,9 @@ _LINE_ALONE = 8
 class Secrets:
     """The secret values that an application was given, and the means to keep them out of messages, logs and pages.
 
-    A secret is found by its value: as it was given, as `repr`, JSON, HTML and URLs write it, and as the number that
-    it may have become. Secrets of fewer than 3 characters are not masked; of fewer than 5, only where they stand as a
-    word.
+    A secret is found by its value: as it was given, as `repr`, JSON, HTML and URLs write it, also one in the other (a
+    `repr` in a `KeyError`), and as the number that it may have become. Secrets of fewer than 3 characters are not
+    masked; of fewer than 5, only where they stand as a word.
     """
 
     def __init__(self) -> None:
@@ -169,18 +171,43 @@ def _stand_in(
 
 
 def _pattern(form: str) -> str:
-    escaped = re.escape(form)
-    return escaped if len(form) >= _SHORTEST_INSIDE else rf"(?<![^\W_]){escaped}(?![^\W_])"
+    """Return a pattern for `form`, in which every character may be escaped: once, or several times over."""
+    pattern, backslashes = "", 0
+    for character in form:
+        if character == "\\":
+            backslashes += 1
+            continue
+        pattern += _escapable(character, backslashes)
+        backslashes = 0
+    pattern += _backslashes(backslashes)
+    return pattern if len(form) >= _SHORTEST_INSIDE else rf"(?<![^\W_]){pattern}(?![^\W_])"
+
+
+def _escapable(character: str, before: int) -> str:
+    """Return a pattern for `before` backslashes and then `character`, which begins with another one when escaped.
+
+    How many there are is counted once for both, with a bound: no text makes the search go back and forth.
+    """
+    plain = _backslashes(before, _MOST_BACKSLASHES - 1 if character in "\"'" else 0) + re.escape(character)
+    if character.isascii() and character.isprintable():
+        return plain
+    utf8 = repr(character.encode(errors="replace"))[2:-1]
+    written = {repr(character)[1:-1], ascii(character)[1:-1], json.dumps(character)[1:-1], utf8}
+    each = sorted(one.split("\\")[1:] for one in written if one.startswith("\\"))
+    escaped = "|".join(_backslashes(1).join(map(re.escape, parts)) for parts in each)
+    return f"(?:{plain}|{_backslashes(before + 1)}(?:{escaped}))"
+
+
+def _backslashes(count: int, more: int = 0) -> str:
+    """Return a pattern for `count` backslashes and up to `more`, as they are or escaped."""
+    most = count * _MOST_BACKSLASHES + more
+    return rf"\\{{{count},{most}}}" if most else ""
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Yield the ways in which the secret `text` may be written."""
+    """Yield the ways in which the secret `text` may be written, apart from escapes with backslashes."""
     for form in (text, text.strip(), *(line.strip() for line in text.splitlines() if len(line) >= _LINE_ALONE)):
         yield form
-        yield repr(form)[1:-1]
-        yield repr(form.encode(errors="replace"))[2:-1]
-        yield json.dumps(form)[1:-1]
-        yield json.dumps(form, ensure_ascii=False)[1:-1]
         yield html.escape(form)
         yield quote(form, safe="", errors="replace")
         yield quote_plus(form, errors="replace")

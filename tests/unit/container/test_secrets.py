@@ -6,8 +6,10 @@ import io
 import json
 import logging
 import sys
+import time
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from urllib.parse import quote
 
@@ -41,6 +43,53 @@ def test_the_value_is_masked_in_any_text() -> None:
         assert "er" not in mask(form).replace("password", "")
     assert mask(forms[-1]) == forms[-1]
     assert mask("hün&lt;t&quot;er&#x27;2\\ x") == "***"
+
+
+ESCAPES: tuple[Callable[[str], str], ...] = (
+    repr,
+    ascii,
+    json.dumps,
+    lambda text: json.dumps(text, ensure_ascii=False),
+    lambda text: repr(text.encode()),
+)
+ESCAPES_TWICE: tuple[Callable[[str], str], ...] = (
+    lambda text: repr(f"user's {text!r}"),
+    lambda text: repr(f'the "{text!a}" of a user'),
+    lambda text: str(KeyError(f"no user for {text!r}")),
+    lambda text: f"{[json.dumps({'password': text})]}",
+    lambda text: str({"body": repr(text.encode())}),
+)
+ODD_SECRETS = [
+    "corp\\svc4711",
+    "o'hara4711",
+    'o"hara4711',
+    "Zürich4711",
+    "\\\\\"'ü\n4711\\",
+    "o'\"4711",
+    "\x7f\u2028😀4711'",
+]
+
+
+@pytest.mark.parametrize("secret", ODD_SECRETS)
+def test_what_is_escaped_several_times_over(secret: str) -> None:
+    """Whatever escapes a secret, and then what was escaped before, none of it is left."""
+    mask = masking(secret).mask
+    for writers in (*product(ESCAPES, repeat=4), *product(ESCAPES + ESCAPES_TWICE, repeat=2)):
+        text = secret
+        for write in writers:
+            text = write(text)
+            assert "4711" not in mask(text), text
+            assert "***" in mask(text), text
+
+
+@pytest.mark.parametrize("secret", [*ODD_SECRETS, "\\" * 20 + "x", "\\ü" * 10 + "x", "'ü" * 10 + "x", "\n" * 10 + "x"])
+def test_masking_takes_no_time_whatever_the_text(secret: str) -> None:
+    """A long text of what a secret may be written with is searched once, not once for each of its places."""
+    mask = masking(secret).mask
+    began = time.monotonic()
+    for text in ("\\", "\\'", "\\xfc", "\\\\\\xfc", "\\" * 15 + "n", secret[:-1], repr(secret)[1:-2]):
+        mask(text * (200_000 // len(text)))
+    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(
