@@ -28,7 +28,8 @@ _TIMES = ("submitted", "started", "ended", "deadline", "not_before")
 def run_data(run: RunStatus) -> dict[str, Any]:
     """Return a run as JSON-able data; times are ISO 8601 in UTC, `spent` is in seconds."""
     data = {field.name: getattr(run, field.name) for field in dataclasses.fields(run)}
-    return {**data, **{name: _iso(data[name]) for name in _TIMES}, "error": _error_data(run.error)}
+    waits = [{**one._asdict(), "until": _iso(one.until)} for one in run.waits]
+    return {**data, **{name: _iso(data[name]) for name in _TIMES}, "error": _error_data(run.error), "waits": waits}
 
 
 def entry_data(entry: Entry) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def runs_lines(
             plain(run.group or ""),
             _local(run.submitted),
             plain(run.activity),
-            plain(run.reason or _error(run.error)),
+            plain(_waits(run) or run.reason or _error(run.error)),
         ]
         for run in runs
     ]
@@ -107,10 +108,20 @@ def _facts(run: RunStatus, state: str, plain: Any) -> Iterator[tuple[str, str]]:
     yield "group", plain(run.group or "")
     yield "priority", str(run.priority or "")
     yield "activity", plain(run.activity)
+    yield "waits", plain(_waits(run))
     yield "steps", str(run.steps or "")
     yield "deliveries", str(run.deliveries or "")
     yield from ((name.replace("_", " "), _local(getattr(run, name))) for name in _TIMES)
     yield "spent", str(timedelta(seconds=round(run.spent))) if run.spent >= 1 else f"{run.spent * 1000:.0f} ms"
+
+
+def _waits(run: RunStatus) -> str:
+    """Return what a run waits for, as `for the signal approved until 2027-01-01 06:00:00+00:00`."""
+    told = (
+        (f"for the signal {one.signal}" if one.signal else "", f"until {_local(one.until)}" if one.until else "")
+        for one in run.waits
+    )
+    return ", ".join(" ".join(filter(None, one)) for one in told)
 
 
 def _error(error: Mapping[str, Any] | None) -> str:

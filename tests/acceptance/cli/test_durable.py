@@ -258,3 +258,14 @@ def test_without_the_extra(iocflow: Any, orders: Path) -> None:
     checked = iocflow("check", FILE, env=env)
     assert checked.returncode == 3
     assert 'pip install "iocflow[durable]"' in checked.stdout
+
+
+def test_what_a_run_waits_for(iocflow: Any, submit: Submit, told: Told) -> None:
+    """A waiting run is told with the signal that it waits for, and the activity that does, in tables and in JSON."""
+    id = submit("PO-1", processor="asking")
+    assert iocflow("worker", FILE, "--until-idle").returncode == 0
+    status = told("status", FILE, str(id))
+    assert (status["state"], status["activity"]) == ("waiting", "ask")
+    assert status["waits"] == [{"signal": "approved", "until": None, "activity": "ask", "thread": ""}]
+    assert "for the signal approved" in iocflow("status", FILE, str(id)).stdout
+    assert "for the signal approved" in iocflow("runs", FILE).stdout
