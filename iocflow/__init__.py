@@ -16,8 +16,7 @@ _PUBLIC = {
     "context": "ProcessContext StepInfo",
     "error_handling": "CONTINUE FAIL PASS STOP Decision ErrorHandler GoTo LoggingErrorHandler OnError"
     " RaisingErrorHandler Retry RetryingErrorHandler",
-    "durable.client": "Client",
-    "durable.job": "Durable",
+    "wiring.of_extras": "Client Durable",
     "errors": "IocflowError JoinConflictError RecordedError SeedError StepLimitError"
     " UnknownActivityError UnsetError UnsupportedActivityError",
     "exclusive_choice": "ExclusiveChoiceProcessor",
@@ -32,7 +31,8 @@ _PUBLIC = {
 }
 _HOME = {name: f"iocflow.{module}" for module, names in _PUBLIC.items() for name in names.split()}
 
-__all__ = ["Activity", "BoundActivity", "FunctionActivity", "Result", "StepLike", "activity", *_HOME]  # noqa: PLE0604
+__all__ = ["Activity", "BoundActivity", "FunctionActivity", "Result", "StepLike", "activity"]
+__all__ += _HOME.keys() - {"Client", "Durable"}  # noqa: PLE0605 - these need an extra
 
 
 def __getattr__(name: str) -> Any:
@@ -44,4 +44,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Return the public names."""
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *__all__})

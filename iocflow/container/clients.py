@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from iocflow.container.checking import examine_durables, examine_store
-from iocflow.container.extras import extra
 from iocflow.container.failures import NotDurableError
 from iocflow.container.loading import refused
 from iocflow.container.nodes import has_unresolved
 from iocflow.container.reading import Document, read_document
 from iocflow.container.secrets import Secrets
 from iocflow.wiring import Findings, Node, Scalar, Table
+from iocflow.wiring.extras import extra
 
 if TYPE_CHECKING:  # they are loaded when they are needed
     from iocflow.durable.client import Client

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Unpack
 
-from iocflow.container.extras import extra
 from iocflow.container.stored import Stored
+from iocflow.wiring.extras import extra
 
 if TYPE_CHECKING:  # they are loaded when they are needed
     from iocflow.durable.client import Client, Report, Terms, Ticket

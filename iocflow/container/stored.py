@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from iocflow.container.extras import extra
 from iocflow.container.failures import NotDurableError
 from iocflow.processor import Processor
 from iocflow.run import Run
+from iocflow.wiring.extras import extra
 
 if TYPE_CHECKING:  # they are loaded when they are needed
     from iocflow.durable.engine import DurableEngine

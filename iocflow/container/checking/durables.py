@@ -8,13 +8,13 @@ from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Block, Inner, Process, Reference, Step
 from iocflow.container.checking.graph import all_steps, children
 from iocflow.container.checking.step_options import chosen_at
-from iocflow.container.extras import MissingExtraError, extra
 from iocflow.container.inspecting.annotations import UNKNOWN, shown
 from iocflow.container.inspecting.paths import path_fault, without_prefix
 from iocflow.container.nodes import described
 from iocflow.durable.errors import ContextTypeError
 from iocflow.wiring import Listing, Node, Scalar, Table
 from iocflow.wiring.duration import seconds_of
+from iocflow.wiring.extras import MissingExtraError, extra
 
 __all__ = ["DURABLE_KEYS", "ON_FAILURE", "check_durables", "read_durable"]
 
