@@ -28,7 +28,7 @@ from iocflow.launch.errors import LauncherError
 from iocflow.launch.leaving import leave_process
 from iocflow.wiring import ConfigurationError
 
-__all__ = ["Common", "FailureError", "Session", "UsageError", "command", "group"]
+__all__ = ["Common", "FailureError", "Session", "UsageError", "command", "end_text", "group"]
 
 INTERRUPTED = 130
 """What a shell expects of a process that Ctrl-C ended: 128 + SIGINT."""
@@ -263,9 +263,13 @@ def _guarded(session: Session, work: Callable[[], ExitCode]) -> int:
         parts = map(described, error.exceptions) if isinstance(error, BaseExceptionGroup) else ()
         session.complain("; ".join((sentence, *getattr(error, "__notes__", ()), *parts)), error)
         return ExitCode.FAILED
-    except SystemExit as error:
-        session.complain(f"the user's code ended the process: SystemExit({error.code})", error)
+    except BaseException as error:  # noqa: BLE001  # the process's edge: the user's code may raise anything
+        session.complain(end_text(error), error)
         return ExitCode.FAILED
-    except Exception as error:  # noqa: BLE001  # the process's edge: a module or a constructor of the user may raise anything
-        session.complain(described(error), error)
-        return ExitCode.FAILED
+
+
+def end_text(error: BaseException) -> str:
+    """Return what the user's code raised in words; what ends a process is told by its code, which may be empty."""
+    if isinstance(error, SystemExit):
+        return f"the user's code ended the process: SystemExit({error.code})"
+    return described(error)

@@ -241,11 +241,86 @@ def test_secrets_are_masked_everywhere(iocflow: Any, shop: Path) -> None:
         assert "hunter2secret" not in done.stdout + done.stderr
 
 
+INTERRUPTIONS = {
+    "Abort": "class Abort(BaseException): ...",
+    "GeneratorExit": "",
+    "CancelledError": "from asyncio import CancelledError",
+    "SystemExit": "",
+    "BaseExceptionGroup": "",
+}
+
+
+FAILS = """raise ConnectionError(f"no route to {context.text or 'host'}")"""
+BUILDS = "self.word, self.token = word, token"
+
+
+def interrupting(shop: Path, name: str, line: str = FAILS, text: str = "'no route to ' + context.text") -> None:
+    """Let the code of the shop raise what is no error where the line is; its text is an expression."""
+    module = shop.with_suffix(".py")
+    code = module.read_text(encoding="utf-8").replace("import sys\n", f"import sys\n{INTERRUPTIONS[name]}\n")
+    more = ", [KeyboardInterrupt()]" if name == "BaseExceptionGroup" else ""
+    module.write_text(code.replace(line, f"raise {name}({text}{more})"), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [*((name, []) for name in INTERRUPTIONS), ("Abort", ["--traceback"]), ("Abort", ["--log-format", "json"])],
+)
+def test_what_is_no_error_ends_a_run_like_one(iocflow: Any, shop: Path, name: str, options: list[str]) -> None:
+    """Whatever an activity raises, the trail is shown, the text is masked, and the exit status is 1."""
+    interrupting(shop, name)
+    done = iocflow("run", "shop.yaml", "failing", *SEED, *options, env={"SHOP_TOKEN": "hunter2secret"})
+    assert done.returncode == 1
+    assert re.search(r"^  greet  DONE .*\n  fail   FAILED .*\nfailing: INTERRUPTED in ", done.stdout, re.MULTILINE)
+    assert "failing was interrupted" in done.stderr
+    assert re.search(rf"fail: .*{name}.*no route to Hello \*\*\*", done.stderr)
+    assert "hunter2secret" not in done.stdout + done.stderr
+    assert ("Traceback" in done.stderr) == bool(options)
+
+
+@pytest.mark.parametrize("name", INTERRUPTIONS)
+def test_what_is_no_error_as_json(iocflow: Any, shop: Path, name: str) -> None:
+    """With --json there is one object all the same, with the steps that were done and the one that was at work."""
+    interrupting(shop, name)
+    done = iocflow("run", "shop.yaml", "failing", *SEED, "--json", env={"SHOP_TOKEN": "hunter2secret"})
+    assert done.returncode == 1
+    data = json.loads(done.stdout)
+    assert (data["processor"], data["outcome"]) == ("failing", "INTERRUPTED")
+    assert [(step["activity"], step["outcome"]) for step in data["steps"]] == [("greet", "DONE"), ("fail", "FAILED")]
+    assert re.search(rf"{name}: no route to Hello \*\*\*", data["error"])
+    assert "hunter2secret" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_what_is_no_error_in_a_branch(iocflow: Any, shop: Path, options: list[str]) -> None:
+    """A branch that is interrupted ends the run in the same way."""
+    interrupting(shop, "Abort")
+    text = shop.read_text(encoding="utf-8")
+    new = "  split: {context: .Shop, parallel-split: {one: [fail], two: [greet]}}\nprofiles:"
+    shop.write_text(text.replace("profiles:", new), encoding="utf-8")
+    done = iocflow("run", "shop.yaml", "split", *SEED, *options)
+    assert done.returncode == 1
+    assert "INTERRUPTED" in done.stdout
+    assert "Abort: no route to" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--traceback"], ["--log-format", "json"]])
+def test_what_is_no_error_in_a_constructor(iocflow: Any, shop: Path, options: list[str]) -> None:
+    """Whatever a constructor raises is one masked message, and its traceback is for those who ask."""
+    interrupting(shop, "Abort", BUILDS, "f'no {word} {token}'")
+    done = iocflow("run", "shop.yaml", "failing", *SEED, *options, env={"SHOP_TOKEN": "hunter2secret"})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Abort: no Hello ***" in done.stderr
+    assert "hunter2secret" not in done.stderr
+    assert ("Traceback" in done.stderr) == ("--json" not in options and bool(options))
+
+
 def test_exit_in_an_activity_is_a_failure(iocflow: Any, shop: Path) -> None:
     """`sys.exit(3)` in an activity cannot pretend that the file has mistakes."""
     done = iocflow("run", "shop.yaml", "leaving", *SEED)
     assert done.returncode == 1
-    assert "SystemExit(3)" in done.stderr
+    assert "leave: the user's code ended the process: SystemExit(3)" in done.stderr
 
 
 def test_bean_that_cannot_be_built(iocflow: Any, shop: Path) -> None:
