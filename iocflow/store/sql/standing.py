@@ -29,15 +29,18 @@ def standing(tables: Tables, found: Sequence[RunStatus]) -> list[RunStatus]:
     wanted = [run.id for run in found if run.state == "waiting" or (run.state, run.reason) == ("suspended", POISON)]
     if not wanted:
         return list(found)
-    rows = tables.rows(_PLACES, runs=wanted)
-    texts = tables.rows("select id, plan from plan where id in [plans]", plans=sorted({row[3] for row in rows}))
+    rows: dict[int, list[tuple[Any, ...]]] = {}
+    for row in tables.rows(_PLACES, runs=wanted):
+        rows.setdefault(row[2], []).append(tuple(row))
+    used = sorted({row[3] for of_run in rows.values() for row in of_run})
+    texts = tables.rows("select id, plan from plan where id in [plans]", plans=used)
     plans = {id: json.loads(text) for id, text in texts}
-    places = {run: live(tuple(row) for row in rows if row[2] == run) for run in wanted}
-    return [_told(run, places[run.id], plans) if places.get(run.id) else run for run in found]
+    return [_told(run, live(rows[run.id]), plans) if run.id in rows else run for run in found]
 
 
 def _told(run: RunStatus, places: Sequence[Sequence[Any]], plans: Mapping[int, Plan]) -> RunStatus:
-    waits = [one for thread, _, _, plan, pos in places if (one := _stands(plans[plan], thread, pos))]
+    known = [(plans[plan], thread, pos) for thread, _, _, plan, pos in places if plan in plans]
+    waits = [one for place in known if (one := _stands(*place))]
     activity = ", ".join(dict.fromkeys(one.activity for one in waits)) or run.activity
     return dataclasses.replace(run, activity=activity, waits=tuple(waits) if run.state == "waiting" else ())
 
