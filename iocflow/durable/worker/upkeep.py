@@ -33,7 +33,7 @@ class Upkeep:
             found = self._store.sweep(deliveries=self._settings.deliveries)
             self._swept = now
             if found.workers:
-                text = "%s workers died; %s runs of theirs are taken over, %s are suspended as poison"
+                text = "workers that died: %s; of their runs, taken over: %s, suspended as poison: %s"
                 _LOGGER.warning(text, found.workers, found.lost, found.poisoned)
         if now - self._purged >= _PURGE_EVERY and self._purge() < _PURGE_AT_ONCE:
             self._purged = now

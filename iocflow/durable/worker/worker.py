@@ -340,9 +340,10 @@ class Worker:
             if self._pending:
                 self._commit()
             idle = self._hand.idle()
-            groups = [held.claimed.group for held in idle]
-            self.store.commit(self._member.id, Batch(released=groups), lease=self.settings.lease)
-            self._hand.drop(held.claimed.id for held in idle)
+            if idle:
+                released = Batch(released=[held.claimed.group for held in idle])
+                self.store.commit(self._member.id, released, lease=self.settings.lease)
+                self._hand.drop(held.claimed.id for held in idle)
 
     def _drop_taken(self, id: int, runs: frozenset[int]) -> None:
         """Put down runs that were taken from the worker `id`."""
