@@ -101,6 +101,7 @@ class App(DurableApp):
             worker: `threads`, `lease` and the like, in seconds, as `iocflow.durable.settings.WorkerSettings` has them.
 
         Raises:
+            WrongTypeError: One of them is no processor.
             DuplicateNameError: Two processors have the same name.
             UnknownIdError: `durable` names no processor.
             ContextTypeError: The context of a durable processor cannot be stored.
@@ -302,6 +303,8 @@ class _Built:
         self.runner = AsyncRunner()
         self._by_id: dict[str, object] = {}
         for processor in processors:
+            if not isinstance(processor, Processor):
+                raise WrongTypeError(f"an App takes processors, as App(first, second), or a file's: not {processor!r}")
             if processor.name in self._by_id:
                 raise DuplicateNameError(
                     f"two processors are named {processor.name!r}; give one of them another `name=`"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -212,7 +213,7 @@ class PollingLauncher(BaseLauncher):
             return
         found = 0
         with ExitStack() as closing:
-            seeds: Iterator[Any] = iter(self._poller.poll())
+            seeds = _seeds_of(self._poller)
             if hasattr(seeds, "close"):
                 closing.callback(seeds.close)
             seed = next(seeds, _NO_MORE)
@@ -262,6 +263,23 @@ def _seed_error(ended: Ended, processor: str) -> SeedError:
     told = SeedError(f"no run of {processor} could begin: {ended.reason}")
     told.__cause__ = ended.error
     return told
+
+
+def _seeds_of(poller: Poller) -> Iterator[Any]:
+    """Return what a poller found.
+
+    Raises:
+        TypeError: It returned something else than seeds one after the other.
+    """
+    found: Any = poller.poll()
+    if inspect.iscoroutine(found):
+        found.close()
+    if inspect.isawaitable(found) or hasattr(found, "__aiter__"):
+        raise TypeError("poll() is async, and a tick does not await it; write `def poll`, and yield the seeds")
+    if isinstance(found, (str, bytes, Mapping)) or not hasattr(found, "__iter__"):
+        kind = type(found).__name__
+        raise TypeError(f"poll() returned a value of type {kind}, not seeds; return a list of them, or yield each")
+    return iter(found)
 
 
 def _following(seeds: Iterator[Any], refused: SeedError | None) -> Any:

@@ -169,6 +169,8 @@ def check_id(id: str, noun: str, place: Place, findings: Findings) -> bool:
             f"the id `{bare}` of a {noun} has a blank beside it",
             f"write `{bare}`, without quotes",
         )
+    elif _ID.fullmatch(id.partition(":")[0]):
+        remedy = f"write a blank after the colon, `{id.partition(':')[0]}: …`"
     findings.error(place, what, remedy)
     return False
 

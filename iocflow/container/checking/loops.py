@@ -75,6 +75,10 @@ class Loops:
         value = node.value if isinstance(node, Scalar) else None
         if isinstance(value, str) and value.endswith("%") and value[:-1].replace(".", "", 1).isdigit():
             return value
+        if isinstance(node, Scalar) and isinstance(value, str):
+            text = f"`may-fail` of {what} is {described(node)}, which is neither a number nor a share"
+            self._checks.error(node.place, text, "write a whole number of items, as 3, or a share of them, as 10%")
+            return 0
         return self._checks.number_at(table, "may-fail", what, 0) or 0
 
     def _collect(self, table: Table, what: str) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ from iocflow.container.inspecting.parameters import Signatures
 from iocflow.container.nodes import with_article
 from iocflow.wiring import Place
 
-__all__ = ["HANDLER", "INTERCEPTOR", "JOINER", "OBSERVER", "Role", "Roles"]
+__all__ = ["ACTIVITY", "HANDLER", "INTERCEPTOR", "JOINER", "OBSERVER", "Role", "Roles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Roles:
 
     def acting(self, id: str) -> bool:
         """Return whether a bean or processor can stand as a step, as far as is known."""
-        return self._checks.fits(self._checks.candidate(id), _ACTIVITY)
+        return self._checks.fits(self._checks.candidate(id), ACTIVITY)
 
     def fills(self, wire: Wire, role: Role, place: Place, what: str) -> None:
         """Note it when the bean does not fill `role`."""
@@ -124,7 +124,7 @@ class Roles:
             self._meets(wire, context, UNKNOWN if inner is None else inner, place, what)
             return
         candidate = self.candidate(wire)
-        if not self._checks.fits(candidate, _ACTIVITY):
+        if not self._checks.fits(candidate, ACTIVITY):
             if candidate.has("execute"):
                 why, remedy = "does not subclass `iocflow.Activity`", "let it subclass `iocflow.Activity`"
             else:
@@ -228,5 +228,5 @@ def _is_activity(found: object) -> bool:
     return isinstance(found, Activity) or (callable(found) and not isinstance(found, type))
 
 
-_ACTIVITY: Any = Union[Activity, types.FunctionType, functools.partial]  # noqa: UP007
+ACTIVITY: Any = Union[Activity, types.FunctionType, functools.partial]  # noqa: UP007
 """What can stand as a step; processors are activities."""

@@ -119,5 +119,8 @@ def test_app_in_python() -> None:
     assert threads == ["iocflow-async"]
     assert wrap.seen == ["one/wait"]
     assert [event.processor for event in events if isinstance(event, RunFinished)] == ["two"]
+    for wrong in ([one], 3):
+        with pytest.raises(WrongTypeError, match="an App takes processors"):
+            App(wrong)  # type: ignore[arg-type]
     with pytest.raises(DuplicateNameError, match="two processors are named 'one'"):
         App(one, one)

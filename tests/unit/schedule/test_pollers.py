@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -297,6 +297,41 @@ def test_an_activity_s_own_seed_error_is_no_refusal(host_with: HostWith, work: W
     started(host, every("60s", work.processor, name="x", poll=Cursor(notes))).turn()
     eventually(lambda: notes[-1:] == ["closed"])
     assert "moved to 3" in notes
+
+
+async def awaited() -> list[str]:
+    return ["a"]
+
+
+async def yielded() -> AsyncIterator[str]:
+    yield "a"
+
+
+@pytest.mark.parametrize(
+    ("found", "remedy"),
+    [
+        (awaited, "write `def poll`"),
+        (yielded, "write `def poll`"),
+        (lambda: {"id": 1}, "a value of type dict, not seeds; return a list"),
+        (lambda: "ab", "a value of type str, not seeds; return a list"),
+        (lambda: None, "a value of type NoneType, not seeds; return a list"),
+    ],
+)
+def test_a_poll_that_returns_no_seeds_says_what_to_write(
+    host_with: HostWith, work: Work, caplog: pytest.LogCaptureFixture, found: Callable[[], Any], remedy: str
+) -> None:
+    """A poll that is async, or returns one value in place of a list of them, starts no run and is told how to be."""
+
+    class Wrong:
+        def poll(self) -> Any:
+            return found()
+
+    host = host_with("x")
+    launcher = every("60s", work.processor, name="x", poll=Wrong())
+    started(host, launcher).turn()
+    eventually(lambda: launcher.trouble == "the last poll failed: TypeError")
+    assert remedy in caplog.text
+    assert work.seeds == []
 
 
 @pytest.mark.parametrize("kind", [ConnectionError, SystemExit])
