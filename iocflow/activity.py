@@ -116,16 +116,13 @@ def activity(
             raise TypeError(f"{what!r} is no activity: subclass Activity, or wire a function that takes the context")
         what = FunctionActivity(what, args)
     elif args:
-        raise TypeError(
-            f"args are for functions; {what.name} is an activity, whose constructor takes its collaborators"
-        )
+        raise TypeError(f"args are for functions; {what.name} is an activity: give them to its constructor")
     limit = None if time_limit is None else seconds(time_limit, f"time_limit of {name or what.name}")
     if limit is not None and not 0 < limit <= TIMEOUT_MAX:
         raise ValueError(f"time_limit of {name or what.name} must be more than 0 seconds, not {limit}")
     for option, given, kind in (("mode", mode, Mode), ("on_lost", on_lost, OnLost)):
         if given not in get_args(kind):
-            known = ", ".join(get_args(kind))
-            raise ValueError(f"{option} of {name or what.name} is one of {known}, not {given!r}")
+            raise ValueError(f"{option} of {name or what.name} is one of {', '.join(get_args(kind))}, not {given!r}")
     own = () if what.error_handler is None else as_handlers(what.error_handler)
     return BoundActivity(what, name or what.name, as_handlers(on_error) + own, limit, mode, on_lost)
 

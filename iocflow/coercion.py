@@ -117,11 +117,8 @@ def _plain(value: Any, wanted: type, where: str, args: tuple[Any, ...] = ()) -> 
         int: ((str,), int),
         float: ((str, int), float),
         decimal.Decimal: ((str, int, float, decimal.Decimal), _decimal),
-        datetime.datetime: ((str,), datetime.datetime.fromisoformat),
-        datetime.date: ((str,), datetime.date.fromisoformat),
-        datetime.time: ((str,), datetime.time.fromisoformat),
-        uuid.UUID: ((str,), uuid.UUID),
-        pathlib.Path: ((str,), pathlib.Path),
+        **{kind: ((str,), kind.fromisoformat) for kind in (datetime.datetime, datetime.date, datetime.time)},
+        **{kind: ((str,), kind) for kind in (uuid.UUID, pathlib.Path)},
     }
     sources, make = makers.get(wanted, ((), wanted))
     if isinstance(value, sources) and not isinstance(value, bool):

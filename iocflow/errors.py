@@ -89,10 +89,8 @@ def qualified(cls: type) -> str:
 
 def record_of(cls: type[BaseException], message: str, cause: str = "", ref: int = -1) -> ErrorRecord:
     """Return an error of that class as plain data."""
-    names = [qualified(base) for base in cls.__mro__]
-    return ErrorRecord(
-        type=names[0], names=names, message=message, cause=cause, logged=False, ref=ref, errors=[], notes=[]
-    )
+    mro = [qualified(base) for base in cls.__mro__]
+    return ErrorRecord(type=mro[0], names=mro, message=message, cause=cause, logged=False, ref=ref, errors=[], notes=[])
 
 
 class RecordedError(IocflowError):

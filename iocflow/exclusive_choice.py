@@ -52,14 +52,14 @@ class ExclusiveChoiceProcessor(Processor[C]):
 
 
 def _check(routes: Mapping[str, Mapping[str, str]], steps: Mapping[str, object]) -> None:
-    known = ", ".join(steps)
+    known, routed = ", ".join(steps), ", ".join(routes)
     if not routes:
         raise UnknownActivityError("an exclusive choice needs at least one activity")
     for name in steps:
         if name in ("end", "else"):
             raise UnknownActivityError(f"{name!r} is reserved; give the activity another name")
         if name not in routes:
-            raise UnknownActivityError(f"{name!r} has no routes (known: {', '.join(routes)})")
+            raise UnknownActivityError(f"{name!r} has no routes (known: {routed})")
     for name, targets in routes.items():
         if name not in steps:
             raise UnknownActivityError(f"routes of {name!r}: no such activity (known: {known})")
@@ -67,6 +67,4 @@ def _check(routes: Mapping[str, Mapping[str, str]], steps: Mapping[str, object])
             raise UnknownActivityError(f"routes of {name!r}: `else` is missing; `else: end` ends the processor")
         for result, target in targets.items():
             if target not in routes and target != "end":
-                raise UnknownActivityError(
-                    f"route {name} -> {result}: {target!r} has no routes (known: {', '.join(routes)})"
-                )
+                raise UnknownActivityError(f"route {name} -> {result}: {target!r} has no routes (known: {routed})")
