@@ -7,10 +7,9 @@ looks into a context, so that an engine can store a position and go on from it, 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal
 
 from iocflow.errors import ErrorRecord, StepLimitError, UnknownActivityError, record_of
-from iocflow.plan import Command, End, Ended, Frame, Plan, Position, ProcessorPlan, Reply, StepPlan
+from iocflow.plan import Command, End, Ended, Frame, Plan, Position, ProcessorPlan, Reply, RowOutcome, StepPlan
 from iocflow.position import command_at, is_over, numbers_of, steps_of
 
 
@@ -82,6 +81,8 @@ class _Move:
             frame["state"] = "execute"
         elif state == "execute":
             self.executed(frame, reply)
+        elif state == "collect" and "error" in reply and not (frame["lost"] or is_over(frame["path"], reply["error"])):
+            self.collect(frame, End(outcome="FAILED", error=reply["error"], raises=True, last=None))
         elif "error" in reply and not (state == "join" and self.too_many(frame)):
             self.frame_failed(frame, reply["error"])
         elif state == "seed" and reply.get("stop"):
@@ -149,7 +150,7 @@ class _Move:
 
     def leave(self, end: End) -> None:
         """Take the innermost frame off the stack and tell the one below, whose step it was."""
-        self.stack.pop()
+        left = self.stack.pop()
         if not self.stack:
             self.position["end"] = end
             return
@@ -157,6 +158,8 @@ class _Move:
         if self.position["unwind"]:
             self.close(below, end["outcome"], end["error"], raises=end["raises"])
         elif end["outcome"] == "FAILED" and end["error"] is not None:
+            if (left["seq"], left["n"]) == (1, 0) and is_over(self.path(below), end["error"]):
+                below["n"] -= 1  # nothing in it began
             self.step_failed(below, end["error"])
         else:
             self.executed(below, {"next": end["last"], "stop": end["outcome"] == "STOPPED"})
@@ -183,6 +186,7 @@ class _Move:
         """Begin the next attempt of the current step."""
         frame["n"] += 1
         frame["used"] += 1
+        frame.pop("wait", None)
         limit = self.of(frame)["max"]
         step = self.step(frame)
         if frame["used"] > limit:
@@ -198,6 +202,8 @@ class _Move:
     def executed(self, frame: Frame, reply: Reply) -> None:
         """Go on after an attempt, which may have failed or asked to stop, or left to wait and be made once more."""
         frame["asked"] = frame["asked"] or reply.get("stop", False)
+        if "unbegun" in reply and "wait" not in frame:  # what waited had begun
+            frame["n"] -= 1
         if "wait" in reply:
             frame |= {"state": "wait", "wait": reply["wait"]}
         elif "error" in reply:
@@ -253,7 +259,7 @@ class _Move:
             error = record_of(UnknownActivityError, f"GoTo({name!r}): {name!r} {what} (known: {known})")
             self.give_up(frame, error, raises=True)
 
-    def step_done(self, frame: Frame, outcome: Literal["DONE", "HANDLED"], reply: Reply) -> None:
+    def step_done(self, frame: Frame, outcome: RowOutcome, reply: Reply) -> None:
         """Add the row, and go on with what comes next."""
         stopped = frame["asked"] and "closing" not in frame
         self.row(frame, "STOPPED" if stopped else outcome)
@@ -262,7 +268,7 @@ class _Move:
         elif self.of(frame)["kind"] == "choice" and "closing" not in frame:
             self.route(frame, reply, handled=outcome == "HANDLED")
         elif self.of(frame)["kind"] == "each" and not {"solo", "closing"} & set(frame):
-            self.collect(frame, lost=False)
+            self.collect(frame)
         else:
             self.follow(frame)
 
@@ -303,14 +309,11 @@ class _Move:
                 frame["closing"] = {**end, "error": {**end["error"], "notes": [*end["error"]["notes"], note]}}
             self.follow(frame)
         elif self.of(frame)["kind"] == "each" and "solo" not in frame and not is_over(self.path(frame), error):
-            frame["ends"] = [*frame["ends"], {"outcome": "FAILED", "error": error, "raises": raises, "last": None}]
-            self.collect(frame, lost=True)
+            self.collect(frame, End(outcome="FAILED", error=error, raises=raises, last=None))
         else:
             self.close(frame, "FAILED", error, raises=raises)
 
-    def row(
-        self, frame: Frame, outcome: Literal["DONE", "HANDLED", "STOPPED", "FAILED"], error: ErrorRecord | None = None
-    ) -> None:
+    def row(self, frame: Frame, outcome: RowOutcome, error: ErrorRecord | None = None) -> None:
         """Add a row to the trail for the current step."""
         error = error or frame.get("error")
         row = Ended(path=self.path(frame), outcome=outcome, attempts=frame["n"], error=error, result=frame["last"])
@@ -327,9 +330,9 @@ class _Move:
         else:
             self.close(frame, "COMPLETED")
 
-    def collect(self, frame: Frame, *, lost: bool) -> None:
-        """Keep what the item made, or that it is lost, where somebody wants to know, and go on."""
-        frame["lost"] = lost
+    def collect(self, frame: Frame, *failed: End) -> None:
+        """Keep what the item made, or that it failed, where somebody wants to know, and go on."""
+        frame |= {"lost": bool(failed), "ends": [*frame["ends"], *failed]}
         if self.of(frame)["each"]["keeps"]:
             frame["state"] = "collect"
         else:

@@ -114,7 +114,7 @@ class Performer:
             self.bind(command)
             if command["mode"] in ("execute", "handle"):
                 self.prepare(command, deadline)
-            reply = self._modes[command["mode"]](self, command)
+            reply: Reply = getattr(self, f"_{command['mode']}")(command)
         except RunSignal as signal:
             reply = self.failed(IocflowError(f"only an activity's `execute` can wait, as for {signal.name!r}"))
         except Exception as error:  # noqa: BLE001 - whatever user code raises is the reply
@@ -123,7 +123,7 @@ class Performer:
         if "error" in reply and over is not None:
             cause = self.errors.live(reply["error"])
             late = TimeoutError(f"the time limit of {over or self.info.processor} is over: {text_of(cause)}")
-            late.__cause__ = cause
+            late.__cause__ = (cause.__cause__ if "unbegun" in reply else None) or cause
             reply["error"] = {**self.errors.record(late), "over": over}
         return reply
 
@@ -201,7 +201,9 @@ class Performer:
     def _execute(self, command: Command) -> Reply:
         activity, context = self.parts.activities[command["step"]["ref"]], self.context
         if self._over(command) is not None:
-            raise TimeoutError(f"{command['path']} did not begin")
+            error = TimeoutError(f"{command['path']} did not begin")
+            error.__cause__ = self.errors.live(command["error"]) if "error" in command else None
+            return {**self.failed(error), "unbegun": True}
         self.tell(StepStarted, command["path"], command["attempt"], time.time())
 
         def proceed() -> ProcessContext | str | None:
@@ -282,15 +284,6 @@ class Performer:
             raise TypeError(f"the joiner of {command['path']} returned a {kind}: a context or None is wanted")
         return {"stop": self.stops()}
 
-    _modes = {  # noqa: RUF012 - a table of methods
-        "seed": _seed,
-        "execute": _execute,
-        "handle": _handle,
-        "items": _items,
-        "collect": _collect,
-        "join": _join,
-    }
-
     def _go_on_with(self, context: Any) -> None:
         """Make `context` the run's from now on."""
         if context is not self.context:
@@ -336,7 +329,7 @@ class Performer:
     def follow(self, tried: Command, reply: Reply | None, command: Command, position: Position) -> None:
         """Record and tell what `advance` made of `reply` to `tried`: `command` comes next, at `position`."""
         asked = command.get("mode") == "handle" and command.get("path") == tried.get("path")
-        if tried.get("mode") == "execute" and reply and "error" in reply and not asked:
+        if tried.get("mode") == "execute" and reply and "error" in reply and not ("unbegun" in reply or asked):
             self._failed_attempt(tried, self.errors.live(reply["error"]), "fail")
         for ended in position["ended"]:
             self._record(ended)

@@ -102,11 +102,14 @@ class Frame(TypedDict, total=False):
     closing: End
 
 
+RowOutcome = Literal["DONE", "HANDLED", "STOPPED", "FAILED"]
+
+
 class Ended(TypedDict):
     """A row for the trail."""
 
     path: str
-    outcome: Literal["DONE", "HANDLED", "STOPPED", "FAILED"]
+    outcome: RowOutcome
     attempts: int
     error: ErrorRecord | None
     result: str | None
@@ -127,8 +130,9 @@ class Reply(TypedDict, total=False):
     `next` is the named result, `goto` the `next_activity`, `stop` whether this step asked to stop; `decision`, `delay`
     and `goto` answer a `handle`, which has logged the error; `count` answers `items`, `ends` a fork. `wait` says that
     an `execute` left by a `RunSignal`: the same attempt is made again when the wait is answered. `unwind` ends all
-    with that outcome, running every `finally` and asking no handler. An `error` with `over` is that step's, whose time
-    limit ended: no handler inside of it is asked, no item there counts as failed, and every `finally` is run.
+    with that outcome, running every `finally` and asking no handler. An `error` with `over` is that step's, whose
+    time limit ended: no handler inside of it is asked, no item there counts as failed, and every `finally` is run. With
+    `unbegun`, the attempt was not made, and does not count.
     """
 
     error: ErrorRecord
@@ -141,6 +145,7 @@ class Reply(TypedDict, total=False):
     ends: list[End]
     wait: Wait
     unwind: str
+    unbegun: bool
 
 
 Mode = Literal["seed", "execute", "handle", "items", "collect", "join"]

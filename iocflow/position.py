@@ -40,6 +40,8 @@ def command_at(plan: Plan, position: Position) -> Command:
         step = steps_of(frame, processor)[frame["at"]]
         command["step"], command["path"] = step, frame["path"] + step["name"]
         command["key"] = f"{command['path']}#{numbers_of(position['stack'])}"
+    if state == "execute" and any("error" in one for one in position["stack"]):
+        command["error"] = [one["error"] for one in position["stack"] if "error" in one][-1]
     if state == "handle":
         command["own"] = command["step"]["handlers"] if "step" in command else []
         command["default"], command["error"] = processor["handlers"], frame["error"]

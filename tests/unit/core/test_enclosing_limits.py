@@ -23,6 +23,7 @@ from iocflow import (
     RetryingErrorHandler,
     SequenceProcessor,
     StepFailed,
+    StepStarted,
     activity,
 )
 
@@ -68,6 +69,35 @@ def test_a_retry_waits_no_longer_than_the_limit() -> None:
     run = SequenceProcessor([activity(inner, time_limit=0.05)], context=Work).launch()
     assert isinstance(run.error, TimeoutError)
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("delay", [60, 0])
+@pytest.mark.parametrize("composite", [False, True])
+def test_an_attempt_that_the_limit_kept_from_beginning_does_not_count(
+    wire: Wire, delay: float, *, composite: bool
+) -> None:
+    """The rows tell of the attempts that were made, and the failure of the last one stays as the cause."""
+    made: list[StepStarted | StepFailed] = []
+    path = "inner/part/broken" if composite else "inner/broken"
+
+    def slowly(context: Work, error: Exception) -> Decision:
+        time.sleep(0.06)
+        return Retry(delay)
+
+    retried = activity(nested(broken, name="part") if composite else broken, on_error=Asking(slowly))
+    kept = [lambda event: made.append(event) if isinstance(event, StepStarted | StepFailed) else None]
+    run = wire(activity(nested(retried), time_limit=0.1 if delay else 0.05), context=Work, observers=kept).launch()
+    assert [row.attempts for row in run.steps] == ([1, 0, 1, 1] if composite else [1, 1])
+    assert isinstance(run.error, TimeoutError)
+    assert isinstance(run.error.__cause__, ConnectionError)
+    assert [(event.activity, event.attempt) for event in made if isinstance(event, StepStarted)] == [(path, 1)]
+    assert {event.attempt for event in made} == {1}
+
+
+def test_a_step_that_the_limit_kept_from_beginning_has_no_attempt(wire: Wire) -> None:
+    """The row of a step whose time was over before its first attempt says that there was none."""
+    run = wire(activity(nested(slow, broken), time_limit=0.02), context=Work).launch()
+    assert [(row.activity, row.attempts) for row in run.steps] == [("inner/slow", 1), ("inner/broken", 0), ("inner", 1)]
 
 
 def test_a_step_s_own_limit_does_not_cut_the_pause_before_its_next_attempt() -> None:
@@ -169,7 +199,7 @@ def test_once_a_limit_is_over_nobody_inside_of_it_is_asked(
     assert str(error).startswith(f"the time limit of {whole.name} is over: ")
     assert (run.outcome.name, run.context.cleaned, getattr(run.context, "lost", [])) == ("COMPLETED", True, [])
     assert (run.steps[-2].outcome.name, run.steps[-2].error) == ("HANDLED", error)
-    assert all(row.attempts == 1 for row in run.steps)
+    assert all(row.attempts <= 1 for row in run.steps)
 
 
 def test_an_attempt_that_ran_into_a_limit_is_told_to_observers() -> None:
