@@ -240,6 +240,17 @@ def fields_of(context: ProcessContext) -> dict[str, Any]:
     return found
 
 
+def put_back(context: ProcessContext, names: Collection[str]) -> None:
+    """Take from fields the values that were set: each has the default of its class again, or no value; not the seed."""
+    for name in fields_of(context).keys() & set(names) - {"seed_data"}:
+        object.__delattr__(context, name)
+        field = getattr(type(context), "__dataclass_fields__", {}).get(name)
+        if field and field.default_factory is not dataclasses.MISSING:
+            setattr(context, name, field.default_factory())
+        elif field and field.default is not dataclasses.MISSING:
+            setattr(context, name, field.default)
+
+
 def annotation_of(context: type[ProcessContext], name: str) -> Any:
     """Return the annotation of a field, resolved where the class that has it was defined.
 

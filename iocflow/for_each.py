@@ -9,7 +9,8 @@ from typing import Any, TypeVar, Unpack
 
 from iocflow.activity import StepLike, bound
 from iocflow.compiler import Compiler
-from iocflow.context import ProcessContext, changes, merge
+from iocflow.context import ProcessContext, changes, merge, put_back
+from iocflow.errors import UnsetError
 from iocflow.plan import ProcessorPlan
 from iocflow.processor import Body, Options, Processor
 
@@ -34,7 +35,7 @@ def field_faults(items: str, as_: str, failed: str | None, collect: Mapping[str,
             yield option, f"{field!r} holds {holds[field]} already; name another field"
         holds.setdefault(field, what)
     for source in collect.values():
-        if _is_taken(source):
+        if _is_taken(source) or source == items:
             yield "collect", _NOT_OWN.format(source)
         elif source in (*collect, failed):
             yield "collect", f"{source!r} is a list that the for-each fills; name the field of an item's result"
@@ -57,8 +58,9 @@ class ForEachProcessor(Processor[C]):
 
     In order, the items share the context. In parallel, each gets a fork without the items' field; what the forks
     changed is joined as after a split, but for a field that had no value before and that every item set: where the
-    items differ, each keeps its own. An item that fails, after its handlers, makes the whole fail, unless so many
-    `may_fail`.
+    items differ, each keeps its own. In both ways, an item begins with nothing of another in the fields that are
+    collected: each has the class's default, or no value; an item that ends without a value in one of them fails. An
+    item that fails, after its handlers, makes the whole fail, unless so many `may_fail`.
     """
 
     def __init__(
@@ -83,7 +85,8 @@ class ForEachProcessor(Processor[C]):
             may_fail: How many items may fail, a number or a share as in `10%`.
             failed: The field that gets the list of the items that failed.
             collect: For each field, the field of the item's context whose values it lists, in item order, those that
-                failed left out.
+                failed left out. An item whose failure was handled is collected: with the field's default in the class,
+                unless something set it.
             options: See `Options`.
 
         Raises:
@@ -105,15 +108,9 @@ class ForEachProcessor(Processor[C]):
 
     def describe(self, compiler: Compiler) -> ProcessorPlan:
         """Return the loop as plain data."""
-        each = {
-            "items": self.items,
-            "as": self.as_,
-            "parallel": self.parallel,
-            "may_fail": self.may_fail,
-            "failed": self.failed,
-            "collect": self.collected,
-            "keeps": bool(self.failed or self.collected),
-        }
+        each: dict[str, Any] = {"items": self.items, "as": self.as_, "parallel": self.parallel}
+        each |= {"may_fail": self.may_fail, "failed": self.failed, "collect": self.collected}
+        each["keeps"] = bool(self.failed or self.collected)
         return compiler.describe(self, "each", named=isinstance(self.steps[0].activity, Body), each=each)
 
     def count(self, context: C) -> int:
@@ -124,28 +121,29 @@ class ForEachProcessor(Processor[C]):
         return len(items)
 
     def bind(self, context: C, item: int) -> None:
-        """Put an item into its field."""
+        """Put an item into its field, and leave nothing of the item before it in the fields that are collected."""
+        put_back(context, self.collected.values())
         setattr(context, self.as_, self._item(context, item))
 
     def collect(self, context: C, item: int, *, lost: bool) -> None:
         """Add what the item made to the lists, or the item itself to those that failed."""
         if not lost:
-            for name, source in self.collected.items():
-                getattr(context, name).append(getattr(context, source))
+            for name, result in self._results(context).items():
+                getattr(context, name).append(result)
         elif self.failed:
             getattr(context, self.failed).append(self._item(context, item))
 
     def fork_for(self, context: C, part: int) -> C:
         """Return the context of one item."""
         fork = context.fork(without=frozenset({self.items}))
+        put_back(fork, self.collected.values())
         setattr(fork, self.as_, self._item(context, part))
         return fork
 
     def kept(self, context: C, before: Mapping[str, Any], fork: C, *, stopped: bool) -> _Kept:
         """Return what is joined and what is collected of an item; one that stopped need not have made it."""
         changed = changes(context, before, fork, {*self.bound_fields, *self.collected.values()})
-        collected = {} if stopped else {name: getattr(fork, source) for name, source in self.collected.items()}
-        return _Kept(changed, collected)
+        return _Kept(changed, {} if stopped else self._results(fork))
 
     def join(self, context: C, kept: Mapping[int, _Kept], failed: Collection[int]) -> None:
         """Join the items that did not fail, and fill the lists in item order."""
@@ -156,6 +154,12 @@ class ForEachProcessor(Processor[C]):
             setattr(context, name, [one.collected[name] for one in kept.values() if one.collected])
         if self.failed:
             setattr(context, self.failed, [self._item(context, i) for i in sorted(failed)])
+
+    def _results(self, context: C) -> dict[str, Any]:
+        try:
+            return {name: getattr(context, source) for name, source in self.collected.items()}
+        except UnsetError as error:
+            raise UnsetError(f"{self.name} collects what an item left unset, give it a default: {error}") from error
 
     def _item(self, context: C, i: int) -> Any:
         try:

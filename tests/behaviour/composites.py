@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from behaviour.parts import (
     Asking,
     Box,
@@ -22,14 +24,18 @@ from behaviour.parts import (
     hopeless,
     inner,
     negative_stops,
+    retry_slowly,
     seq,
     split,
     stop,
+    to_root,
     to_square,
     yes,
 )
 
 from iocflow import CONTINUE, STOP, ForEachProcessor, OnError, RetryingErrorHandler, activity
+
+TWO_LOST: dict[str, Any] = {"may_fail": 2, "failed": "bad"}
 
 COMPOSITES = [
     # Nesting.
@@ -63,6 +69,14 @@ COMPOSITES = [
         "FAILED",
         "BrokenError",
         fields={"n": 4},
+    ),
+    Case(
+        "an attempt that a time limit keeps from beginning does not count",
+        seq(activity(inner(activity(fail, on_error=Asking(retry_slowly))), time_limit=0.2)),
+        "inner/fail FAILED, inner FAILED",
+        "FAILED",
+        "TimeoutError",
+        raised=True,
     ),
     Case(
         "an inner finally runs inside, before the outer one",
@@ -208,6 +222,41 @@ COMPOSITES = [
         seq(fill, each([to_square], parallel=2, collect={"squares": "square"})),
         "fill, each/item/to-square, each/item, each/item/to-square, each/item, each/item/to-square, each/item, each",
         fields={"squares": [1, 4, 9], "square": 0},
+    ),
+    Case(
+        "an item whose failure was handled is collected with the default, not with another's result",
+        seq(fill_with_bad, each(activity(to_square, on_error=CONTINUE), collect={"squares": "square"})),
+        "fill-with-bad, each/to-square, each/to-square HANDLED, each/to-square, each/to-square HANDLED, each",
+        fields={"squares": [1, 0, 9, 0]},
+    ),
+    Case(
+        "an item whose failure was handled in parallel is collected likewise",
+        seq(fill_with_bad, each(activity(to_square, on_error=CONTINUE), parallel=2, collect={"squares": "square"})),
+        "fill-with-bad, each/to-square, each/to-square HANDLED, each/to-square, each/to-square HANDLED, each",
+        fields={"squares": [1, 0, 9, 0]},
+    ),
+    Case(
+        "an item that left unset what is collected has failed",
+        seq(fill_with_bad, each(activity(to_root, on_error=CONTINUE), collect={"roots": "root"}, **TWO_LOST)),
+        "fill-with-bad, each/to-root, each/to-root HANDLED, each/to-root, each/to-root HANDLED, each",
+        fields={"roots": [1, 3], "bad": [-2, -4]},
+    ),
+    Case(
+        "an item that left unset what is collected has failed in parallel",
+        seq(
+            fill_with_bad,
+            each(activity(to_root, on_error=CONTINUE), parallel=2, collect={"roots": "root"}, **TWO_LOST),
+        ),
+        "fill-with-bad, each/to-root, each/to-root HANDLED, each/to-root, each/to-root HANDLED, each",
+        fields={"roots": [1, 3], "bad": [-2, -4]},
+    ),
+    Case(
+        "too many items that left unset what is collected",
+        seq(fill_with_bad, each(activity(to_root, on_error=CONTINUE), collect={"roots": "root"})),
+        "fill-with-bad, each/to-root, each/to-root HANDLED, each FAILED",
+        "FAILED",
+        "UnsetError",
+        raised=True,
     ),
     Case("no items: nothing to do", seq(each(to_square)), "each"),
     Case("no items in parallel: nothing to do", seq(each(to_square, parallel=4)), "each"),

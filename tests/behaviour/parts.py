@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,8 @@ class Box(ProcessContext):
     square: int = 0
     items: tuple[int, ...] = ()
     squares: list[int]
+    root: int
+    roots: list[int]
     bad: list[int]
 
 
@@ -125,6 +128,12 @@ def to_square(context: Box) -> None:
     context.square = context.item**2
 
 
+def to_root(context: Box) -> None:
+    if context.item < 0:
+        raise BrokenError(f"{context.item} is negative")
+    context.root = context.item
+
+
 def negative_stops(context: Box) -> None:
     if context.item < 0:
         context.stop_process("negative")
@@ -136,6 +145,11 @@ def hopeless(context: Any, error: Exception) -> Decision | None:
 
 def again(context: Any, error: Exception) -> Decision | None:
     raise error
+
+
+def retry_slowly(context: Any, error: Exception) -> Decision | None:
+    time.sleep(0.25)
+    return Retry()
 
 
 def handler_stops(context: Any, error: Exception) -> Decision | None:

@@ -20,7 +20,7 @@ def split(*, join: Any = None, context: Any = Box, **branches: Any) -> Processor
 
 
 def each(body: Any, **options: Any) -> Processor[Any]:
-    return ForEachProcessor("items", body, as_="item", context=Box, **{"name": "each", **options})
+    return ForEachProcessor("items", body, as_="item", **{"context": Box, "name": "each", **options})
 
 
 def nothing(context: Any) -> None:

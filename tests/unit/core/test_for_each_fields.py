@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -10,10 +11,7 @@ from unit.core.conftest import Wire
 from unit.core.kit import each
 from unit.core.test_for_each import double, items
 
-from iocflow import (
-    ForEachProcessor,
-    JoinConflictError,
-)
+from iocflow import CONTINUE, ForEachProcessor, JoinConflictError, ProcessContext, UnsetError, activity
 from iocflow.for_each import field_faults
 
 
@@ -54,6 +52,84 @@ def test_what_would_be_lost_is_a_conflict(wire: Wire, body: Any) -> None:
     assert isinstance(run.error, JoinConflictError)
     assert "item 0 and item" in str(run.error)
     assert vars(run.context) == {"items": (1, 2, 3), "seen": []}
+
+
+class Plain(ProcessContext):
+    """Fields with a default, and one without."""
+
+    items: tuple[int, ...] = (1, 2, 3, 4)
+    item: int
+    found: int
+    number: int = 0
+    many: tuple[int, ...] = ()
+    results: list[Any]
+    bad: list[int]
+
+
+@dataclass
+class Data(ProcessContext):
+    """The same, where each object has the defaults as its own values."""
+
+    items: tuple[int, ...] = (1, 2, 3, 4)
+    item: int = 0
+    found: int = field(init=False)
+    number: int = 0
+    many: tuple[int, ...] = field(default_factory=tuple)
+    results: list[Any] = field(default_factory=list)
+    bad: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Slotted(ProcessContext):
+    """The same, where the class has no default."""
+
+    items: tuple[int, ...] = (1, 2, 3, 4)
+    item: int = 0
+    found: int = field(init=False)
+    number: int = 0
+    many: tuple[int, ...] = field(default_factory=tuple)
+    results: list[Any] = field(default_factory=list)
+    bad: list[int] = field(default_factory=list)
+
+
+FIND: dict[str, Any] = {
+    "found": lambda context: setattr(context, "found", 4 // (context.item - 3)),
+    "number": lambda context: setattr(context, "number", context.number + 4 // (context.item - 3)),
+    "many": lambda context: setattr(context, "many", (*context.many, 4 // (context.item - 3))),
+}
+
+
+@pytest.mark.parametrize("parallel", [0, 1, 3])
+@pytest.mark.parametrize("made", [Plain, Data, Slotted])
+@pytest.mark.parametrize(
+    ("source", "results", "bad"),
+    [("found", [-2, -4, 4], [3]), ("number", [-2, -4, 0, 4], []), ("many", [(-2,), (-4,), (), (4,)], [])],
+)
+def test_no_item_has_the_result_of_another(
+    wire: Wire, parallel: int, made: Any, source: str, results: list[Any], bad: list[int]
+) -> None:
+    """After a handled failure the default of the class is collected; an item without any value has failed."""
+    body = activity(FIND[source], on_error=CONTINUE, name="find")
+    options: dict[str, Any] = {"may_fail": 1, "failed": "bad", "collect": {"results": source}}
+    run = wire(each(body, parallel=parallel, context=made, **options), context=made).launch()
+    assert (run.outcome.name, run.context.results, run.context.bad) == ("COMPLETED", results, bad)
+    assert [row.outcome.name for row in run.steps] == ["DONE", "DONE", "HANDLED", "DONE", "DONE"]
+
+
+@pytest.mark.parametrize("parallel", [0, 3])
+def test_too_many_unset_results_are_told(wire: Wire, parallel: int) -> None:
+    """Too many items without a result make the whole fail, and the message says what to do about it."""
+    body = activity(FIND["found"], on_error=CONTINUE, name="find")
+    run = wire(each(body, parallel=parallel, context=Plain, collect={"results": "found"}), context=Plain).launch()
+    (error,) = run.error.exceptions if isinstance(run.error, ExceptionGroup) else [run.error]
+    assert isinstance(error, UnsetError)
+    assert str(error).startswith("each collects what an item left unset, give it a default: Plain.found is not set")
+
+
+def test_the_seed_is_left_as_it_is(wire: Wire) -> None:
+    """It is no item's own, so that it stays when it is collected."""
+    run = wire(items(1, 2), each(add, collect={"right": "seed_data"})).launch(7)
+    assert (run.context.right, run.context.seed_data) == ([7, 7], 7)
 
 
 OWN = ["seed_data", "step", "stopped", "stop_reason", "next_activity", "stop_process", "fork", "_asked", "_mine", "a b"]
