@@ -14,15 +14,28 @@ from iocflow.container.reading.allowing import lies_in
 from iocflow.container.reading.document import Document
 from iocflow.wiring import did_you_mean
 
-__all__ = ["Failure", "Packages", "imported", "raised", "remedy_for_missing"]
+__all__ = ["Failure", "Packages", "failed", "imported", "raised", "remedy_for_missing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a module cannot be had: what is `missing` of its dotted name, or else what its import `raised`."""
+    """Why a module cannot be had.
+
+    Attributes:
+        missing: What is missing of its dotted name.
+        raised: Or else what its import raised.
+        lacking: The other module that its import did not find, if that was the reason.
+    """
 
     missing: str = ""
     raised: str = ""
+    lacking: str = ""
+
+    def remedy(self, what: str) -> str:
+        """Return what to do about an import that raised; `what` was imported."""
+        if self.lacking:
+            return f"install what has `{self.lacking}`, or correct the name where it is imported"
+        return f"correct {what}"
 
 
 def imported(name: str) -> ModuleType | Failure:
@@ -32,9 +45,15 @@ def imported(name: str) -> ModuleType | Failure:
     except ModuleNotFoundError as error:
         if error.name and lies_in(name, (error.name,)):
             return Failure(missing=error.name)
-        return Failure(raised=raised(error))
+        return failed(error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a module may raise anything while it is imported
-        return Failure(raised=raised(error))
+        return failed(error)
+
+
+def failed(error: BaseException) -> Failure:
+    """Return what the code of a module raised, and the module that it did not find, if that was the reason."""
+    cause = error.__cause__ if isinstance(error, ImportError) and error.__cause__ else error
+    return Failure(raised=raised(error), lacking=(cause.name or "") if isinstance(cause, ModuleNotFoundError) else "")
 
 
 def raised(error: BaseException, *besides: str) -> str:
@@ -103,4 +122,4 @@ class Packages:
             self._document.findings.error(place, what, remedy_for_missing(failure.missing, file))
         else:
             what = f"the package `{name}` cannot be imported: {failure.raised}"
-            self._document.findings.error(place, what, "correct it")
+            self._document.findings.error(place, what, failure.remedy("it"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Literal, TypeGuard
 
-from iocflow.container.checking.importing import Packages, imported, raised, remedy_for_missing
+from iocflow.container.checking.importing import Packages, failed, imported, remedy_for_missing
 from iocflow.container.nodes import clipped, is_unresolved
 from iocflow.container.reading.allowing import is_dotted, is_standard, lies_in
 from iocflow.container.reading.document import Document
@@ -92,7 +92,8 @@ class Names:
             self._note_unknown(name, module)
             return None
         except Exception as error:  # noqa: BLE001 - a module's own `__getattr__` may raise anything
-            self._note(name, f"`{name.shown}` cannot be had: {raised(error)}", f"correct the {name.shown_module}")
+            why = failed(error)
+            self._note(name, f"`{name.shown}` cannot be had: {why.raised}", why.remedy(f"the {name.shown_module}"))
             return None
         return found if self._fits(found, name) and self._may_use(name, found) else None
 
@@ -186,7 +187,8 @@ class Names:
             self._note(name, what, remedy_for_missing(found.missing, name.place.file))
         else:
             self._broken.add(name.module)
-            self._note(name, f"the {name.shown_module} cannot be imported: {found.raised}", "correct the module")
+            what = f"the {name.shown_module} cannot be imported: {found.raised}"
+            self._note(name, what, found.remedy("the module"))
         return None
 
     def _fits(self, found: object, name: _Name) -> TypeGuard[type | FunctionType]:

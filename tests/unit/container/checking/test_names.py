@@ -54,6 +54,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         "__init__": INIT,
         "jobs": "class Job: pass\n",
         "broken": "import no_such_module_anywhere\n",
+        "extra": "try:\n    import no_such_module_anywhere\nexcept ImportError as error:\n"
+        "    raise ImportError('the extra is not installed') from error\n",
         "raising": "\n1 / 0\n",
         "leaving": "raise SystemExit(3)\n",
         "syntax": "def x(:\n",
@@ -244,19 +246,28 @@ def test_mistakes(ask: Ask, written: str, want: Want, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "error"),
+    ("module", "error", "remedy"),
     [
-        ("broken", "ModuleNotFoundError: No module named 'no_such_module_anywhere' ({file}:1)"),
-        ("raising", "ZeroDivisionError: division by zero ({file}:2)"),
-        ("leaving", "SystemExit: 3 ({file}:1)"),
+        (
+            "broken",
+            "ModuleNotFoundError: No module named 'no_such_module_anywhere' ({file}:1)",
+            "install what has `no_such_module_anywhere`, or correct the name where it is imported",
+        ),
+        (
+            "extra",
+            "ImportError: the extra is not installed ({file}:4)",
+            "install what has `no_such_module_anywhere`, or correct the name where it is imported",
+        ),
+        ("raising", "ZeroDivisionError: division by zero ({file}:2)", "correct the module"),
+        ("leaving", "SystemExit: 3 ({file}:1)", "correct the module"),
     ],
 )
-def test_an_import_that_raises(ask: Ask, tmp_path: Path, package: str, module: str, error: str) -> None:
-    """The error of a module is reported with its type, text and line."""
+def test_an_import_that_raises(ask: Ask, tmp_path: Path, package: str, module: str, error: str, remedy: str) -> None:
+    """The error of a module is reported with its type, text and line, and what is not installed is no fault of it."""
     _, mistakes = ask(f".{module}.X")
     where = error.format(file=tmp_path / "PKG" / f"{module}.py")
     assert mistakes == [
-        f"app.yaml:4:6: class of bean `b`: the module `PKG.{module}` cannot be imported: {where}; correct the module"
+        f"app.yaml:4:6: class of bean `b`: the module `PKG.{module}` cannot be imported: {where}; {remedy}"
     ]
 
 

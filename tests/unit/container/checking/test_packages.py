@@ -78,14 +78,18 @@ def test_another_current_folder(name: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("part", "why"),
-    [("broken", "ZeroDivisionError: division by zero"), ("lacking", "ModuleNotFoundError: No module named 'no_such")],
+    ("part", "why", "remedy"),
+    [
+        ("broken", "ZeroDivisionError: division by zero", "correct it"),
+        ("lacking", "ModuleNotFoundError: No module named 'no_such", "install what has `no_such_module_anywhere`, or"),
+    ],
 )
-def test_a_package_that_cannot_be_imported(name: str, part: str, why: str) -> None:
-    """What its import raised is told once, with the line."""
+def test_a_package_that_cannot_be_imported(name: str, part: str, why: str, remedy: str) -> None:
+    """What its import raised is told once, with the line, and what to do about it."""
     (mistake,) = told(f"{name}.{part}")
     assert mistake.startswith(f"2:10: the package `{name}.{part}` cannot be imported: {why}")
     assert f"{part}.py:" in mistake
+    assert f"; {remedy}" in mistake
 
 
 @pytest.mark.parametrize("package", ["subprocess", "3", "a..b", "!odd x", "[a]"])
