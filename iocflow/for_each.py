@@ -35,7 +35,7 @@ def field_faults(items: str, as_: str, failed: str | None, collect: Mapping[str,
             yield option, f"{field!r} holds {holds[field]} already; name another field"
         holds.setdefault(field, what)
     for source in collect.values():
-        if _is_taken(source) or source == items:
+        if _is_taken(source):
             yield "collect", _NOT_OWN.format(source)
         elif source in (*collect, failed):
             yield "collect", f"{source!r} is a list that the for-each fills; name the field of an item's result"
@@ -122,7 +122,7 @@ class ForEachProcessor(Processor[C]):
 
     def bind(self, context: C, item: int) -> None:
         """Put an item into its field, and leave nothing of the item before it in the fields that are collected."""
-        put_back(context, self.collected.values())
+        put_back(context, set(self.collected.values()) - {self.items})
         setattr(context, self.as_, self._item(context, item))
 
     def collect(self, context: C, item: int, *, lost: bool) -> None:

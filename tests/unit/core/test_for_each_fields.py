@@ -126,6 +126,12 @@ def test_too_many_unset_results_are_told(wire: Wire, parallel: int) -> None:
     assert str(error).startswith("each collects what an item left unset, give it a default: Plain.found is not set")
 
 
+def test_the_items_are_left_as_they_are(wire: Wire) -> None:
+    """In order, an item may collect the list that it is of."""
+    run = wire(items(1, 2), each(add, collect={"right": "items"})).do_activities()
+    assert run.context.right == [(1, 2), (1, 2)]
+
+
 def test_the_seed_is_left_as_it_is(wire: Wire) -> None:
     """It is no item's own, so that it stays when it is collected."""
     run = wire(items(1, 2), each(add, collect={"right": "seed_data"})).launch(7)
