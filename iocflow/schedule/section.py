@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -102,7 +103,13 @@ class _Reading:
         node = self.entry.table.entries.get("poll")
         if node is None:
             return None
-        found = self.scope.reference(node, Poller, f"poll of launcher {self.entry.name}")
+        what = f"poll of launcher {self.entry.name}"
+        found = self.scope.reference(node, Poller, what)
+        method = getattr(self.scope.beans[found].type, "poll", None) if found else None
+        if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+            text = f"{what} is `{found}`, whose `poll` is async, and a tick does not await it"
+            self.scope.findings.error(node.place, text, "write `def poll`, and yield the seeds")
+            found = None
         self.failed |= found is None
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -164,6 +164,19 @@ class Polling:
     """Polls."""
 
     def poll(self, cursor: str = "") -> Iterator[object]: ...
+
+
+class Awaited:
+    """Has a poll that has to be awaited."""
+
+    async def poll(self) -> list[object]: ...  # type: ignore[empty-body]
+
+
+class Flowing:
+    """Has a poll whose seeds have to be awaited."""
+
+    async def poll(self) -> AsyncIterator[object]:
+        yield
 
 
 def by_name(*, context: Order) -> None: ...
