@@ -311,8 +311,11 @@ class Store(Protocol):
     def retire(self, worker: int) -> None:
         """End a worker that has nothing in hand; what it still holds is given back, not counted as a crash."""
 
-    def sweep(self, *, deliveries: int) -> Swept:
-        """Take over from the dead, wake what is due, time out what is late; at `deliveries` deaths a run is poison."""
+    def sweep(self, *, deliveries: int, by: int = 0) -> Swept:
+        """Take over from the dead, wake what is due, time out what is late; at `deliveries` deaths a run is poison.
+
+        `by` is the worker that asks, and so lives, though it may not have been able to show it.
+        """
 
     def listen(self, timeout: float) -> None:
         """Return when there may be something to claim, or after `timeout` seconds."""

@@ -77,6 +77,7 @@ COMPOSITES = [
         "FAILED",
         "TimeoutError",
         raised=True,
+        timed=True,
     ),
     Case(
         "an inner finally runs inside, before the outer one",

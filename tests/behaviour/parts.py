@@ -169,7 +169,8 @@ def named(name: str, what: Callable[[Box], Any], **options: Any) -> BoundActivit
 class Case:
     """A process and what its run leaves; a row of the trail is `path`, with the outcome unless DONE, and attempts.
 
-    `refused` is the error with which a durable engine takes no such run, at submit: that is before anything is run.
+    `timed` says that time passes in it, which begins anew after a crash: it is not crashed. `refused` is the error with
+    which a durable engine takes no such run, at submit: that is before anything is run.
     """
 
     name: str
@@ -181,6 +182,7 @@ class Case:
     fields: dict[str, Any] = field(default_factory=dict)
     seed: Any = None
     refused: str = ""
+    timed: bool = False
 
 
 def seq(*steps: Any, **options: Any) -> Callable[..., Processor[Any]]:

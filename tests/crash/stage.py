@@ -56,7 +56,7 @@ class Stage:
         """Sweep, by hand."""
         return self._store.sweep(deliveries=deliveries)
 
-    def sweep(self, *, deliveries: int) -> Swept:
+    def sweep(self, *, deliveries: int, by: int = 0) -> Swept:
         """Do nothing: that is for `tick`."""
         return Swept(0, 0, 0, 0)
 

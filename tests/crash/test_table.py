@@ -37,7 +37,7 @@ Way = Literal["abandoned", "lost"]
 Kind = Literal["leased", "transactional", "incident"]
 """How the activities of a process are done, all of them."""
 
-CASES = [one for one in [*SEQUENCES, *COMPOSITES] if not one.refused]
+CASES = [one for one in [*SEQUENCES, *COMPOSITES] if not (one.refused or one.timed)]
 LEASE = 300.0
 LIMIT = 20.0
 MANY = 40

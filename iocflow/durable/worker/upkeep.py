@@ -22,15 +22,15 @@ class Upkeep:
         self._store, self._settings = store, settings
         self._swept = self._purged = -math.inf
 
-    def do(self) -> None:
-        """Do what is due.
+    def do(self, worker: int) -> None:
+        """Do what is due, as the worker of that id, which does not take over from itself.
 
         Raises:
             StoreError: The store does not answer; what was due stays due.
         """
         now = time.monotonic()
         if now - self._swept >= self._settings.tick:
-            found = self._store.sweep(deliveries=self._settings.deliveries)
+            found = self._store.sweep(deliveries=self._settings.deliveries, by=worker)
             self._swept = now
             if found.workers:
                 text = "workers that died: %s; of their runs, taken over: %s, suspended as poison: %s"

@@ -311,8 +311,8 @@ class Worker:
                     self._hungry.clear()
                     self.store.listen(patience)
                 self._sweeping = True  # until what it finds is looked for: this is not idle
-                upkeep.do()
                 self._drop_taken(id, self._member.beat())
+                upkeep.do(id)
                 self._rouse()
                 if self._hand.ready and time.monotonic() - self._last_taken > _PATIENCE:
                     self._give_back()

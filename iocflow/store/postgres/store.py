@@ -215,11 +215,11 @@ class PostgresStore(SqlStore):
         self._write(work)
         self._committer.forget(worker)
 
-    def sweep(self, *, deliveries: int) -> Swept:
+    def sweep(self, *, deliveries: int, by: int = 0) -> Swept:
         """Take over from the dead, wake the sleeping, time out the late."""
         timeouts = self._upkeep()
         blamed: list[list[bool]] = []
-        while (found := self._write(lambda tables: self._take_over(tables, deliveries))) is not None:
+        while (found := self._write(lambda tables: self._take_over(tables, deliveries, by))) is not None:
             blamed.append(found)
         self._write(lambda tables: tables.write(_SILENT))
         return Swept(len(blamed), sum(map(len, blamed)), sum(map(sum, blamed)), timeouts)
@@ -263,7 +263,7 @@ class PostgresStore(SqlStore):
         return sum([self._write(partial(upkeep.time_out, run=run)) for run in late])
 
     @staticmethod
-    def _take_over(tables: PostgresTables, deliveries: int) -> list[bool] | None:
+    def _take_over(tables: PostgresTables, deliveries: int, by: int) -> list[bool] | None:
         """Take over from one dead worker; None when there is none."""
-        dead = tables.dead()
+        dead = [worker for worker in tables.dead() if worker != by]
         return upkeep.take_over(tables, dead[0], deliveries) if dead else None

@@ -65,11 +65,11 @@ def _expire(tables: Tables, held: Held) -> bool:
     return False
 
 
-def sweep(tables: Tables, deliveries: int) -> Swept:
+def sweep(tables: Tables, deliveries: int, by: int) -> Swept:
     """Do all of it, once."""
     timeouts = expire(tables)
     wake(tables)
-    dead = tables.dead()
+    dead = [worker for worker in tables.dead() if worker != by]
     lost, poisoned = 0, 0
     for worker in dead:
         blamed = take_over(tables, worker, deliveries)

@@ -167,10 +167,10 @@ class SqliteStore(SqlStore):
         with self._connections.news() as tables:
             upkeep.retire(tables, worker)
 
-    def sweep(self, *, deliveries: int) -> Swept:
+    def sweep(self, *, deliveries: int, by: int = 0) -> Swept:
         """Take over from the dead, wake the sleeping, time out the late."""
         with self._connections.news() as tables:
-            return upkeep.sweep(tables, deliveries)
+            return upkeep.sweep(tables, deliveries, by)
 
     def listen(self, timeout: float) -> None:
         """Return when there may be something to claim."""

@@ -101,6 +101,16 @@ def test_a_commit_extends_the_lease_when_a_third_has_passed(kit: Kit, work: Work
     assert work.store.sweep(deliveries=5).workers == 1
 
 
+def test_who_sweeps_lives(kit: Kit, work: Work) -> None:
+    """A worker that could not show life in time does not take over from itself; another one does."""
+    run = work.submit()
+    work.claim()
+    kit.advance(LEASE + 1)
+    assert work.store.sweep(deliveries=1, by=work.id).workers == 0
+    assert work.state(run) == "running"
+    assert work.store.sweep(deliveries=1, by=work.id + 1).workers == 1
+
+
 def test_a_receipt_has_the_stores_time(kit: Kit, work: Work) -> None:
     """A commit tells the time on the store's clock."""
     kit.advance(10_000)

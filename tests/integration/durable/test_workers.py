@@ -220,3 +220,18 @@ def test_a_stop_whose_grace_is_over_keeps_only_what_is_under_way(house: House, g
     assert worker.stop(20)
     house.work()
     assert house.context(stuck).n == 102
+
+
+def test_a_lone_worker_does_not_take_over_from_itself(house: House, gate: Gate) -> None:
+    """A worker that could not show life for longer than its lease, as when the machine slept, goes on with its runs."""
+    house.sequence(gate, add, context=Work)
+    run = house.submit()
+    house.worker(lease=30.0, deliveries=2)
+    assert gate.entered.wait(20)
+    for _ in range(4):
+        house.kit.advance(31)
+        time.sleep(0.1)
+    gate.go_on.set()
+    status = house.wait(run)
+    assert (status.state, status.deliveries) == ("completed", 0)
+    assert house.context(run).n == 101
