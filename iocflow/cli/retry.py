@@ -35,7 +35,7 @@ def retry(
         run = client.status(*one_run(left))
         if not client.retry(run.id, **by.journalled(), done=done):
             raise FailureError(
-                f"run {run.id} is {run.state}: only a failed or suspended one can go on, until it is purged"
+                f"run {run.id} is {run.state}: only one that is failed or suspended, and not purged, can go on"
             )
         tell_run(client.status(run.id), session.terminal, as_json=as_json)
     return ExitCode.OK

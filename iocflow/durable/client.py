@@ -24,6 +24,7 @@ PRIORITIES = range(10)
 """9 is first."""
 
 _BATCH = 500
+_CENTURY = 100 * 365.25 * 24 * 3600
 _CLOSED = ("completed", "failed", "cancelled")
 
 
@@ -194,8 +195,8 @@ class Client:
         for name in terms.keys() - Terms.__annotations__.keys():
             raise SubmitError(f"there is no term {name!r}; {did_you_mean(name, Terms.__annotations__)}")
         priority = terms.get("priority", 0)
-        if priority not in PRIORITIES:
-            raise SubmitError(f"priority is 0 to 9, not {priority}")
+        if not isinstance(priority, int) or priority not in PRIORITIES:
+            raise SubmitError(f"priority is 0 to 9, not {priority!r}")
         durable, body = known.durable, known.write_seed(seed)
         if isinstance(seed, Mapping):
             seed = known.read_seed(body)  # with the defaults of its type
@@ -241,8 +242,8 @@ class Client:
                 raise SubmitError(f"{name} has no time zone: {given}; write datetime(…, tzinfo=UTC)")
             return given.timestamp()
         seconds = seconds_of(given) if isinstance(given, str) else given
-        if seconds is None:
-            raise SubmitError(f"{name} is {given!r}, which is no duration; write 30s, 5m, 2h or 1d")
+        if seconds is None or not abs(seconds) < _CENTURY:
+            raise SubmitError(f"{name} is {given!r}, no duration of less than 100 years; write 30s, 5m, 2h or 1d")
         return self.store.now() + seconds
 
     # Looking.

@@ -235,7 +235,15 @@ def test_a_transaction_of_another_database(house: House) -> None:
 
 @pytest.mark.parametrize(
     ("terms", "text"),
-    [({"priority": 10}, "priority is 0 to 9, not 10"), ({"deadline": "soon"}, "deadline"), ({"start_by": "1"}, "1")],
+    [
+        ({"priority": 10}, "priority is 0 to 9, not 10"),
+        ({"priority": 2.0}, "priority is 0 to 9, not 2.0"),
+        ({"deadline": "soon"}, "deadline"),
+        ({"not_before": "3000000d"}, "less than 100 years"),
+        ({"deadline": float("inf")}, "less than 100 years"),
+        ({"not_before": float("nan")}, "less than 100 years"),
+        ({"start_by": "1"}, "1"),
+    ],
 )
 def test_terms_that_cannot_be(house: House, terms: dict[str, Any], text: str) -> None:
     """Q4: terms that cannot be are refused at the sender, with the reason; nothing is stored."""
