@@ -19,6 +19,12 @@ _FREE = """g.owner is null and g.gate = 0 and g.due >= :floor
    and g.id <> all(array(select v.grp from revoked v where v.worker = :worker))"""
 """What is free, but for what waits longer than `floor`; see `Floor`."""
 
+_BRIEF = "brief as materialized (select set_config('lock_timeout', '300ms', true) as is_set)"
+"""Ends a claim that waits for a lock. It waits for none, but for one case that `skip locked` leaves out: a group that
+it saw free, that another worker took meanwhile, and that this one now lets go of. Both may hold what the other one
+needs; the commit is done again before the server looks for deadlocks, after a second.
+"""
+
 _NOTIFY = "case when rest.more and exists (select 1 from idle) then pg_notify(:channel, '') end"
 
 _SLICE = f"""(select t.id, t.place from (
@@ -33,13 +39,13 @@ _LAST = f"""greatest(g.keeper, (select max(l.id) from (
 
 _TAKE = f"update grp g set owner = :worker, batch = :batch, turn = turn + 1, upto = coalesce({{last}}, {2**62})"
 
-CLAIM_PLAIN = f"""with {_PROBE},
+CLAIM_PLAIN = f"""with {_PROBE}, {_BRIEF},
  late as materialized (select coalesce(wake <= now, false) or coalesce(expiry <= now, false)
    or exists (select 1 from run r where r.grp = 0 and r.state = 1)
    or exists (select 1 from grp g where g.owner is null and g.gate = 0 and g.suspect = 1 order by g.due limit 1)
    as late from probe),
  taken as ({_TAKE.format(last=_LAST)} where g.id = any(array(
-   select g.id from grp g where not (select late from late) and {_FREE}
+   select g.id from grp g where not (select late from late) and (select is_set from brief) is not null and {_FREE}
    order by g.due, g.id limit :claim for no key update skip locked)) returning g.id, g.due),
  rest as materialized (select exists (select 1 from grp g where {_FREE} and g.id <> all(array(select id from taken))
    order by g.due, g.id limit 1) as more)
@@ -55,9 +61,9 @@ nothing was claimed for that reason, the lowest `due` that was found, and how ma
 _HEAD = """coalesce((select k.id from run k where k.id = g.keeper and k.state + 0 = 0),
    (select min(f.id) from run f where f.grp = g.id and f.state = 0))"""
 
-CLAIM = f"""with {_PROBE},
+CLAIM = f"""with {_PROBE}, {_BRIEF},
  head as materialized (select h.id, h.suspect, row_number() over () as place from (
-  select g.id, g.suspect from grp g where {_FREE}
+  select g.id, g.suspect from grp g where (select is_set from brief) is not null and {_FREE}
   order by g.due, g.id limit :claim + 1 for no key update skip locked) h),
  bound as materialized (select coalesce(min(place) filter (where suspect = 1), :claim + 2) as place from head),
  taken as ({_TAKE.format(last=f"case when g.suspect = 1 then {_HEAD} else {_LAST} end")}
