@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
+from iocflow.store.launchers import Launchers
 from iocflow.store.reports import Entry, RunStatus, State, Violation
 
 __all__ = [
@@ -266,6 +267,10 @@ class Store(Protocol):
     """
 
     url: str
+
+    @property
+    def launchers(self) -> Launchers:
+        """What is kept of scheduled launchers."""
 
     def close(self) -> None:
         """Close what is open."""

@@ -25,6 +25,10 @@ class StoreFullError(StoreError):
     """The disk is full, or the store is read-only; nothing was written, and it may be tried again."""
 
 
+class StoreLockedError(StoreError):
+    """Another daemon serves the launchers of a store that has them served by one at a time."""
+
+
 class FencedError(StoreError):
     """The worker's lease ran out and others took over; what it wanted to write was dropped."""
 

@@ -122,7 +122,7 @@ class PostgresStore(SqlStore):
     def now(self) -> float:
         """Return the store's time: that of the server."""
         with self._connections.use() as connection:
-            return PostgresTables(connection, self._schema, self._offset()).now
+            return self._tables(connection).now
 
     # Submitting.
 
@@ -237,20 +237,32 @@ class PostgresStore(SqlStore):
     def _write(self, work: Callable[[PostgresTables], T]) -> T:
         """Return what `work` does in one transaction; it is done again when it was in the way of another one."""
 
-        def transaction(connection: Connection) -> T:
+        def telling(connection: Connection) -> T:
             with connection.transaction():
-                result = work(PostgresTables(connection, self._schema, self._offset()))
+                result = work(self._tables(connection))
                 connection.execute(*self._notify)
                 return result
 
-        return self._connections.transact(transaction)
+        return self._connections.transact(telling)
+
+    def _note(self, work: Callable[[PostgresTables], T]) -> T:
+        """Return what `work` does in one transaction, which is no news to who waits for work."""
+
+        def silent(connection: Connection) -> T:
+            with connection.transaction():
+                return work(self._tables(connection))
+
+        return self._connections.transact(silent)
+
+    def _tables(self, connection: Connection) -> PostgresTables:
+        return PostgresTables(connection, self._schema, self._offset())
 
     @contextmanager
     def _read(self) -> Iterator[PostgresTables]:
         """Lend tables that do not change while they are read."""
         with self._connections.use() as connection, connection.transaction():
             connection.execute("set transaction isolation level repeatable read read only")
-            yield PostgresTables(connection, self._schema, self._offset())
+            yield self._tables(connection)
 
     def _upkeep(self) -> int:
         """Do what has to be done before anything is claimed; return how many runs were timed out.

@@ -131,7 +131,19 @@ VIEWS = {
 }
 """The views for people with SQL; `v_run_status` and `v_journal` are what the store itself reads, too."""
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (TABLES,)
+LAUNCHERS = (
+    # `upto` is the last moment that is dealt with, `doing` the firing that was begun last and did not end, `tries` how
+    # often; `busy` and `served` are ends of leases.
+    """create table launcher(
+ name text primary key, timing text not null, since double precision not null, served double precision not null,
+ upto double precision, paused smallint not null default 0, asked bigint not null default 0,
+ answered bigint not null default 0, daemon text, busy double precision, doing text not null default '',
+ tries bigint not null default 0, began double precision, ended double precision, outcome text not null default '',
+ run text not null default '', fired bigint not null default 0, missed bigint not null default 0,
+ at double precision, who text not null default '', why text not null default '')""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (TABLES, LAUNCHERS)
 """What leads from each version to the next; the first makes a new store. Views are made anew after each."""
 
 VERSION = len(MIGRATIONS)

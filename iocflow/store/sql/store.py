@@ -10,6 +10,7 @@ from typing import TypeVar
 from iocflow.store.contract import Entry, RunStatus, Signal, State, Violation
 from iocflow.store.sql import operations, reading
 from iocflow.store.sql.doctor import examine
+from iocflow.store.sql.launchers import Lock, SqlLaunchers
 from iocflow.store.sql.tables import Tables
 
 T = TypeVar("T")
@@ -18,6 +19,14 @@ T = TypeVar("T")
 class SqlStore(ABC):
     """The part of a store that is the same text for both dialects. Every method is what the contract says."""
 
+    _lock: Lock | None = None
+    """Held by the one daemon that serves launchers, where there may not be many."""
+
+    @property
+    def launchers(self) -> SqlLaunchers:
+        """What the store keeps of scheduled launchers."""
+        return SqlLaunchers(self._read, self._note, self._lock)
+
     @abstractmethod
     def _read(self) -> AbstractContextManager[Tables]:
         """Lend tables that do not change while they are read."""
@@ -25,6 +34,10 @@ class SqlStore(ABC):
     @abstractmethod
     def _write(self, work: Callable[[Tables], T]) -> T:
         """Return what `work` does in one transaction, and tell who waits for work."""
+
+    @abstractmethod
+    def _note(self, work: Callable[[Tables], T]) -> T:
+        """Return what `work` does in one transaction, which is no news to who waits for work."""
 
     def signal(self, run: int, name: str, data: bytes) -> bool:
         """Send a signal to a run."""

@@ -23,6 +23,7 @@ from iocflow.store.sql.store import SqlStore
 from iocflow.store.sqlite.caller import within
 from iocflow.store.sqlite.commit import commit, fence, revoked
 from iocflow.store.sqlite.connections import Connections
+from iocflow.store.sqlite.daemon import DaemonLock
 from iocflow.store.sqlite.schema import open_file
 from iocflow.store.sqlite.step import begin
 from iocflow.store.sqlite.submit import submit
@@ -102,9 +103,11 @@ class SqliteStore(SqlStore):
         self.url = url or f"sqlite:///{path}"
         self._connections = Connections(Path(path).absolute(), synchronous=synchronous, clock=clock)
         open_file(self._connections)
+        self._lock: DaemonLock = DaemonLock(self._connections.path)
 
     def close(self) -> None:
         """Close what is open."""
+        self._lock.release()
         self._connections.close()
 
     def now(self) -> float:
@@ -189,4 +192,9 @@ class SqliteStore(SqlStore):
     def _write(self, work: Callable[[SqliteTables], T]) -> T:
         """Return what `work` does in one transaction, and tell who waits for work."""
         with self._connections.news() as tables:
+            return work(tables)
+
+    def _note(self, work: Callable[[SqliteTables], T]) -> T:
+        """Return what `work` does in one transaction, which is no news to who waits for work."""
+        with self._connections.write() as tables:
             return work(tables)
