@@ -40,7 +40,10 @@ COMMANDS = {
     "purge": "Drop the data of runs that ended long ago; their trail stays.",
     "doctor": "Check the invariants of a store.",
     "graph": "Draw processors as Mermaid or as plain text.",
-    "schedule": "List the next firings of the timers.",
+    "schedule": "List the next firings of the timers, and what became of the last ones.",
+    "pause": "Let a timer fire no more, until it is resumed.",
+    "resume": "Let a paused timer fire again.",
+    "trigger": "Fire a timer once, as soon as may be.",
     "schema": "Print the JSON Schema of container files, for editors.",
 }
 """The commands in the order of the help, with the line that stands there: `--help` loads none of their modules."""

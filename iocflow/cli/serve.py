@@ -23,7 +23,8 @@ __all__ = ["serve"]
 def serve(session: Session, file: File) -> ExitCode:
     """Run as a daemon: the file's launchers start processors, by the clock or when an event arrives.
 
-    Where processors are durable, a worker does their runs beside the launchers.
+    Where processors are durable, a worker does their runs beside the launchers. Over a store, timers go on where the
+    last daemon left off; one daemon may serve a SQLite file, and any number of them a PostgreSQL database.
 
     SIGTERM or Ctrl-C stops it: nothing new is taken in, and runs in hand have the grace time to finish. A second signal
     ends it at once. The exit status is 0 when everything was finished, 3 when a launcher can never work, 4 when another
@@ -37,7 +38,7 @@ def serve(session: Session, file: File) -> ExitCode:
         leave_process(code)
 
     app = open_app(session, file)
-    daemon = Daemon(app, companions=app.companions(), leave=leave)
+    daemon = Daemon(app, companions=app.companions(), book=app.book, leave=leave)
     if session.terminal.live:
         views.append(LiveView(daemon.snapshot, session.terminal.mask))
     daemon.run_and_exit()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # they are loaded when they are needed
     from iocflow.launch.launcher import Companion
     from iocflow.run import Run
     from iocflow.store.contract import Entry, RunStatus, State
+    from iocflow.store.launchers import Launchers, Standing
 
 __all__ = ["DurableApp"]
 
@@ -35,6 +36,23 @@ class DurableApp:
             StoreError: The store cannot be opened.
         """
         return self._stored.engine.client
+
+    @property
+    def book(self) -> Launchers | None:
+        """What the store keeps of scheduled launchers, for a daemon; None without a store.
+
+        Raises:
+            StoreError: The store cannot be opened.
+        """
+        return self._stored.book
+
+    def standings(self) -> dict[str, Standing]:
+        """Return how scheduled launchers stand in the store, by name; none where there is no store yet.
+
+        Raises:
+            StoreError: The store cannot be opened.
+        """
+        return self._stored.standings()
 
     def submit(self, processor: str, seed: Any = None, *, transaction: Any = None, **terms: Unpack[Terms]) -> Ticket:
         """Record a run of a durable processor, and return before any of its steps starts.

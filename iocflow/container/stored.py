@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # they are loaded when they are needed
     from iocflow.durable.job import Job
     from iocflow.durable.worker.worker import Worker
     from iocflow.store.contract import Store
+    from iocflow.store.launchers import Launchers, Standing
 
 __all__ = ["Stored"]
 
@@ -70,6 +71,38 @@ class Stored:
                 settings = extra("durable.settings").WorkerSettings(**(self._app.section("worker") or {}))
                 self._engine = extra("durable.engine").DurableEngine(store, self.jobs(), settings)
             return self._engine
+
+    @property
+    def book(self) -> Launchers | None:
+        """What the store keeps of scheduled launchers; None when the application has no store.
+
+        Raises:
+            StoreError: The store cannot be opened.
+        """
+        with self._lock:
+            known = self._store is not None or self._app.section("store") is not None
+            return self._opened().launchers if known else None
+
+    def standings(self) -> dict[str, Standing]:
+        """Return how scheduled launchers stand, by name; none without a store, which is not made for this.
+
+        Raises:
+            StoreError: The store cannot be opened.
+        """
+        with self._lock:
+            if self._store is not None:
+                return {one.name: one for one in self._store.launchers.standings()}
+        settings = self._app.section("store")
+        if settings is None:
+            return {}
+        try:
+            store: Store = extra("store").open_store(settings.url, create=False)
+        except extra("store.errors").StoreUrlError:  # nothing was ever done with it
+            return {}
+        try:
+            return {one.name: one for one in store.launchers.standings()}
+        finally:
+            store.close()
 
     def jobs(self) -> dict[str, Job]:
         """Return what a worker knows of each processor.

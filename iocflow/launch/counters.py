@@ -22,6 +22,7 @@ class Count(StrEnum):
         SKIPPED_OVERLAP: Ticks dropped because an earlier one was still in hand.
         LATE: Ticks that ran long after their time.
         MISSED: Scheduled times for which nothing ran.
+        PAUSED: Scheduled times that were passed over because the launcher was paused.
         REFUSED: Events that could not be read, or have no data, and went to the dead letters without a run; and each
             None that a poll yielded.
         RETURNED: Events that were given back to their source, not run.
@@ -38,6 +39,7 @@ class Count(StrEnum):
     SKIPPED_OVERLAP = "skipped_overlap"
     LATE = "late"
     MISSED = "missed"
+    PAUSED = "paused"
     REFUSED = "refused"
     RETURNED = "returned"
     ERRORS = "errors"

@@ -21,12 +21,16 @@ from iocflow.launch.pool import Progress
 from iocflow.launch.settings import DaemonSettings
 from iocflow.launch.snapshot import DaemonState, InHand, LauncherSnapshot, LauncherState, Snapshot
 from iocflow.launch.texts import error_text, printable
+from iocflow.store.errors import StoreLockedError
+from iocflow.store.launchers import Launchers
 
 __all__ = ["Application", "Daemon", "Secrets"]
 
 logger = logging.getLogger("iocflow.launch")
 
 T = TypeVar("T")
+
+_WELL = (LauncherState.RUNNING, LauncherState.FINISHED, LauncherState.PAUSED)
 
 MAIN_THREAD_SECONDS = 30.0
 """After what silence of the daemon's own main thread it is not ready."""
@@ -71,6 +75,7 @@ class Daemon:
         settings: DaemonSettings | None = None,
         companions: Iterable[Companion] = (),
         launching: bool = True,
+        book: Launchers | None = None,
         clock: Clock | None = None,
         leave: Callable[[int], NoReturn] = leave_process,
     ) -> None:
@@ -81,6 +86,8 @@ class Daemon:
             settings: How the daemon works; what the application's section `daemon` says, unless given.
             companions: What works beside the launchers.
             launching: Whether the application's launchers are started at all.
+            book: What a store keeps of scheduled launchers, so that a restart loses no firing, and several daemons fire
+                once.
             clock: The clocks, for tests.
             leave: Ends the process with an exit code when it has to end at once; for tests.
 
@@ -104,6 +111,7 @@ class Daemon:
             mask=app.secrets.mask,
             give_up=lambda code, why: self._orders.put(_Stop(why, code)),
             changed=lambda: self._orders.put(None),
+            book=book,
         )
         self._state = DaemonState.STARTING
         self._began = self._beat = self._clock.monotonic()
@@ -190,10 +198,18 @@ class Daemon:
 
     def _reserve(self) -> _Stop | None:
         stops = [self._tried(one, partial(one.reserve, self._host)) for one in self._launchers]
-        found = [stop for stop in stops if stop]
+        found = [stop for stop in (*stops, self._reserve_store()) if stop]
         for other in found[1:]:
             logger.error("%s", self._host.mask(other.why))
         return found[0] if found else None
+
+    def _reserve_store(self) -> _Stop | None:
+        try:
+            if self._host.book is not None and self._launchers:
+                self._host.book.reserve()
+        except StoreLockedError as error:
+            return _Stop(str(error), ExitCode.LOCKED)
+        return None
 
     def _start_companions(self) -> _Stop | None:
         for companion in self._companions:
@@ -280,6 +296,8 @@ class Daemon:
         finished = [_guarded(partial(each.finish, self._deadline)) for each in finishing]
         idle = self._host.pool.wait_idle(max(self._deadline - self._clock.monotonic(), 0.0))
         self._state = DaemonState.STOPPED
+        if self._host.book is not None:
+            self._host.book.release()
         for name, counters in self._counters.items():
             logger.info("launcher %s: %s", name, _told(counters), extra={"launcher": name, **counters.as_dict()})
         if all(finished) and idle:
@@ -306,7 +324,7 @@ class Daemon:
         services = (*self._host.services, *self._companions)
         yield from (trouble for service in services if (trouble := service.trouble()))
         for launcher in self._launchers:
-            if launcher.trouble or launcher.state not in (LauncherState.RUNNING, LauncherState.FINISHED):
+            if launcher.trouble or launcher.state not in _WELL:
                 yield f"launcher {launcher.name} is {launcher.state}{launcher.trouble and ': '}{launcher.trouble}"
         yield from (
             f"overdue: {_described(one)}" for one in map(self._in_hand, self._host.pool.in_hand()) if one.overdue

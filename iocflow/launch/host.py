@@ -17,6 +17,7 @@ from iocflow.launch.settings import DaemonSettings
 from iocflow.launch.texts import printable
 from iocflow.run import Outcome
 from iocflow.store.errors import StoreError
+from iocflow.store.launchers import Launchers
 
 __all__ = ["DaemonHost"]
 
@@ -45,6 +46,7 @@ class DaemonHost:
         mask: Callable[[str], str],
         give_up: Callable[[ExitCode, str], None],
         changed: Callable[[], None],
+        book: Launchers | None = None,
     ) -> None:
         """Take the parts; `limits` bounds the runs of a processor by its name."""
         self.clock = clock
@@ -53,6 +55,7 @@ class DaemonHost:
         self.mask = mask
         self.give_up = give_up
         self.changed = changed
+        self.book = book
         self._counters = counters
         self._services: dict[object, Service] = {}
 

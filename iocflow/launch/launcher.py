@@ -14,6 +14,7 @@ from iocflow.launch.exit_codes import ExitCode
 from iocflow.launch.pool import Pool, Progress
 from iocflow.launch.settings import DaemonSettings
 from iocflow.launch.snapshot import LauncherState
+from iocflow.store.launchers import Launchers
 
 __all__ = ["BaseLauncher", "Companion", "Host", "Launcher", "Service"]
 
@@ -62,6 +63,10 @@ class Host(Protocol):
     @property
     def pool(self) -> Pool:
         """The threads."""
+
+    @property
+    def book(self) -> Launchers | None:
+        """What a store keeps of scheduled launchers; None without a store."""
 
     def counters(self, launcher: str) -> Counters:
         """Return the counters of the launcher with that name."""

@@ -25,12 +25,14 @@ class LauncherState(StrEnum):
 
     Attributes:
         RETRYING: Its source is in trouble and is tried again and again.
+        PAUSED: An operator paused it.
         FINISHED: It will never fire again.
     """
 
     STARTING = "starting"
     RUNNING = "running"
     RETRYING = "retrying"
+    PAUSED = "paused"
     FINISHED = "finished"
     STOPPED = "stopped"
 

@@ -9,8 +9,11 @@ from typing import TypedDict, TypeVar, Unpack
 from iocflow.launch.contract import Launchable, Overlap, Poller
 from iocflow.launch.duration import duration
 from iocflow.launch.errors import LauncherError
-from iocflow.schedule.polling import Late, PollingLauncher, PollingOptions
+from iocflow.schedule.beginning import INSTANT, beginning
+from iocflow.schedule.options import Late, PollingOptions
+from iocflow.schedule.polling import PollingLauncher
 from iocflow.schedule.timing import ANCHOR, At, Calendar, Cron, Dst, Every, Timing, time_of_day, time_zone
+from iocflow.store.launchers import Standing
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -99,19 +102,20 @@ def calendar(  # noqa: PLR0913  # the parts of a date and a time, by name
     return _launcher("calendar", timing, processor, options)
 
 
-def next_firings(launcher: object, number: int, now: datetime) -> list[datetime]:
+def next_firings(launcher: object, number: int, now: datetime, standing: Standing | None = None) -> list[datetime]:
     """Return the next firings of a launcher that starts `now`, in its own time zone and without jitter.
 
     Args:
         launcher: Any launcher; one that no schedule sets off has no firings.
         number: How many to return at most.
         now: An aware datetime.
+        standing: How it stands in the store, when it has one: it goes on from there.
     """
     if not isinstance(launcher, PollingLauncher):
         return []
-    timing = launcher.timing.starting(now)
+    timing, _ = beginning(launcher.timing, standing, now)
     found: list[datetime] = []
-    following = timing.after(now - timedelta(microseconds=1))
+    following = timing.after(now - INSTANT)
     while following is not None and len(found) < number:
         found.append(following.astimezone(timing.zone))
         following = timing.after(following)

@@ -13,7 +13,8 @@ from iocflow.launch.contract import Overlap, Poller
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
 from iocflow.launch.section import LauncherEntry, refused
-from iocflow.schedule.polling import Late, PollingLauncher, PollingOptions
+from iocflow.schedule.options import Late, PollingOptions
+from iocflow.schedule.polling import PollingLauncher
 from iocflow.schedule.timing import ANCHOR, TEN_YEARS, At, Calendar, Cron, Dst, Every, Timing, time_zone
 from iocflow.wiring import Scope, Table, Wired
 from iocflow.wiring.schemas import choice, duration_schema, number, text

@@ -51,6 +51,11 @@ class _Entry:
         """The id of the job that holds a firing back by the jitter."""
         return f"{self.name} delayed by jitter"
 
+    @property
+    def again(self) -> str:
+        """The id of the job that asks for a firing again."""
+        return f"{self.name} again"
+
 
 def latest_until(timing: Timing, now: datetime, known: datetime) -> datetime:
     """Return the last firing that is not after `now`; `known` is one of them.
@@ -106,6 +111,19 @@ class Timer:
         first = timing.after(since - timedelta(microseconds=1))
         if first is not None:
             self._scheduler.put(name, first, lambda moment: self._due(entry, moment), entry.after)
+
+    def later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
+        """Call `call` once, so many seconds from now; it replaces an earlier one of that name."""
+        at = self._clock.now() + timedelta(seconds=seconds)
+        self._scheduler.put(self._entries[name].again, at, lambda _: call(), lambda _: None)
+
+    def realign(self, name: str, timing: Timing) -> None:
+        """Let the firings of that name be those of another timing from now on."""
+        entry = self._entries[name]
+        entry.timing = timing
+        following = timing.after(self._clock.now())
+        if following is not None and self.next_firing(name) is not None:
+            self._scheduler.move(name, following)
 
     def next_firing(self, name: str) -> datetime | None:
         """Return the next moment of that name, None when there is none any more."""
@@ -177,8 +195,9 @@ class Timer:
 
     def _move(self, entry: _Entry, by: timedelta, now: datetime) -> None:
         """Put an entry's next firing where it belongs on the wall clock that was set."""
-        if self.next_firing(entry.delayed):
-            self._scheduler.move(entry.delayed, now)
+        for waiting in (entry.delayed, entry.again):
+            if self.next_firing(waiting):
+                self._scheduler.move(waiting, now)
         due = self.next_firing(entry.name)
         if due is None:
             return

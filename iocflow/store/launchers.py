@@ -106,6 +106,8 @@ class Launchers(Protocol):
     def reserve(self) -> None:
         """Keep other daemons from the launchers, where a store has them served by one at a time, and not by many.
 
+        What one had in hand that is dead can then be begun at once.
+
         Raises:
             StoreLockedError: Another daemon serves them.
         """

@@ -65,6 +65,7 @@ class SqlLaunchers:
         """Keep other daemons from the launchers, where only one may serve them."""
         if self._lock is not None:
             self._lock.take()
+            self._write(lambda tables: tables.write(f"update launcher set {_FREE} where daemon is not null"))
 
     def release(self) -> None:
         """Let others have them."""

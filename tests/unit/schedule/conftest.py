@@ -13,7 +13,9 @@ from unit.schedule.kit import Work
 from iocflow.launch.counters import Counters
 from iocflow.launch.host import DaemonHost
 from iocflow.launch.settings import DaemonSettings
+from iocflow.schedule.ledger import Ledger
 from iocflow.schedule.timer import Timer
+from iocflow.store.launchers import Launchers
 
 START = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
@@ -50,10 +52,10 @@ def watch() -> Iterator[Watch]:
 
 @pytest.fixture
 def host_with(watch: Watch) -> Iterator[Callable[..., DaemonHost]]:
-    """Return a function that makes a daemon's host for launchers of the given names; its timer has no thread."""
+    """Return a function that makes a host for launchers of the given names; its timer and ledger have no threads."""
     made: list[DaemonHost] = []
 
-    def make(*names: str, pool: int = 4) -> DaemonHost:
+    def make(*names: str, pool: int = 4, book: Launchers | None = None) -> DaemonHost:
         host = DaemonHost(
             watch,
             DaemonSettings(pool=pool),
@@ -62,14 +64,16 @@ def host_with(watch: Watch) -> Iterator[Callable[..., DaemonHost]]:
             mask=str,
             give_up=lambda code, why: None,
             changed=lambda: None,
+            book=book,
         )
         host.pool.start()
         timer = Timer(host)
         timer.prepare()
         # The timer's thread would turn whenever it likes; here the test turns it.
         timer.start = lambda: None  # type: ignore[method-assign]
+        ledger = Ledger(host)
         made.append(host)
-        service: Callable[[Any], Any] = lambda kind: timer  # noqa: E731
+        service: Callable[[Any], Any] = {Timer: timer, Ledger: ledger}.__getitem__
         host.service = service  # type: ignore[method-assign]
         return host
 

@@ -1,0 +1,230 @@
+"""Whether a firing may begin, and what became of it: known to a store, or, where there is none, to nobody else."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Protocol
+
+from iocflow.launch.launcher import Host
+from iocflow.launch.texts import error_text
+from iocflow.store.errors import StoreError
+from iocflow.store.launchers import Firing, Standing, Told
+
+__all__ = ["Ledger", "Served"]
+
+logger = logging.getLogger("iocflow.schedule")
+
+LEASE = 30.0
+"""Seconds after which a daemon that is not heard of is dead, and its firings are begun by others."""
+NEWS = 1.0
+"""How often, in seconds, operators' requests are looked for."""
+PAUSE = 5.0
+"""The same while the store does not answer."""
+SKEW = timedelta(seconds=10)
+"""How far the machine's clock may be off the store's; schedules go by the machine's."""
+
+
+class Served(Protocol):
+    """A launcher whose firings are in the ledger."""
+
+    @property
+    def name(self) -> str:
+        """Its id."""
+
+    @property
+    def trigger(self) -> str:
+        """When it fires, as a person would write it."""
+
+    def hear(self, standing: Standing) -> None:
+        """Take note of how it stands; called about once a second, in a thread of the ledger, and must be quick."""
+
+
+class Ledger:
+    """The firings of a daemon's launchers; a service of its host.
+
+    Without a store every firing may begin. With one, a thread shows that the daemon lives, so that its firings stay its
+    own, writes what could not be written when it happened, and tells the launchers what operators ask of them.
+    """
+
+    def __init__(self, host: Host) -> None:
+        """Take the host, which knows the store."""
+        self._clock = host.clock
+        self._mask = host.mask
+        self._book = host.book
+        self._daemon = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+        self._served: dict[str, Served] = {}
+        self._begun: dict[str, Firing] = {}
+        self._ended: dict[str, tuple[Firing, str, str]] = {}
+        self._lock = threading.RLock()
+        self._woken = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+        self._shown = self._progress = self._clock.monotonic()
+        self._failure = ""
+        self._told_skew = False
+        self._disputed: set[str] = set()
+
+    def start(self) -> None:
+        """Start the thread, if there is a store."""
+        if self._book is not None:
+            self._thread = threading.Thread(target=self._main, name="iocflow-ledger", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Tell no more news; firings in hand stay the daemon's own until they have ended."""
+        self._stopped = True
+        self._woken.set()
+
+    def heartbeat(self) -> None:
+        """Replace the thread when it died."""
+        if self._thread is not None and not self._thread.is_alive() and not self._stopped:
+            logger.error("the ledger's thread died and is replaced")
+            self.start()
+
+    def trouble(self) -> str:
+        """Return what is wrong, empty when the store answered recently."""
+        silent = self._clock.monotonic() - self._progress if self._thread is not None else 0.0
+        return self._failure or (
+            f"the store of schedules has not answered for {silent:.0f} s" if silent > LEASE else ""
+        )
+
+    def enter(self, launcher: Served) -> Standing | None:
+        """Note that a launcher is served; return how it stands, None when nobody knows.
+
+        Raises:
+            StoreError: The store does not answer.
+        """
+        if self._book is None:
+            return None
+        return self._book.serve({launcher.name: launcher.trigger}, self._daemon, LEASE)[launcher.name]
+
+    def follow(self, launcher: Served) -> None:
+        """Tell a launcher the news from now on."""
+        with self._lock:
+            self._served[launcher.name] = launcher
+
+    def begin(self, firing: Firing) -> Told:
+        """Ask for a firing; one that is given has to be settled or given back.
+
+        Raises:
+            StoreError: The store does not answer; it may be asked again.
+        """
+        if self._book is None:
+            return Told("yours", None)
+        self._write(firing.name)
+        told = self._book.begin(firing, self._daemon, LEASE)
+        if told.answer == "yours":
+            with self._lock:
+                self._begun[firing.name] = firing
+        return told
+
+    def settle(self, firing: Firing, outcome: str, run: str) -> None:
+        """Note that a firing has ended; when the store does not answer, that is written later."""
+        if self._book is None:
+            return
+        with self._lock:
+            self._ended[firing.name] = firing, self._mask(outcome), run
+        try:
+            self._write(firing.name)
+        except StoreError as error:
+            self._fail(error)
+
+    def give_back(self, name: str) -> None:
+        """Leave a firing as if it had never begun; without the store's answer others have it when the lease is over."""
+        with self._lock:
+            self._begun.pop(name, None)
+        if self._book is not None:
+            self._book.give_back(name, self._daemon)
+
+    def skip(self, name: str, moment: float, missed: int) -> None:
+        """Note that firings up to a moment will not begin."""
+        if self._book is not None:
+            self._book.skip(name, moment, missed)
+
+    def _write(self, name: str) -> None:
+        """Write the end of a firing that is not written yet."""
+        with self._lock:
+            ended = self._ended.get(name)
+            if ended is None or self._book is None:
+                return
+            firing, outcome, run = ended
+            if not self._book.settle(firing, self._daemon, outcome, run):
+                logger.warning(
+                    "launcher %s: another daemon took over a tick that ended here, too", name, extra={"launcher": name}
+                )
+            del self._ended[name]
+            self._begun.pop(name, None)
+
+    def _main(self) -> None:
+        while not self._stopped or self._begun:
+            pause = NEWS
+            try:
+                self.turn()
+                if self._failure:
+                    logger.info("the store of schedules answers again")
+                self._failure = ""
+            except StoreError as error:
+                self._fail(error)
+                pause = PAUSE
+            except Exception:
+                logger.exception("a turn of the ledger failed and is repeated")
+            else:
+                self._progress = self._clock.monotonic()
+            self._woken.wait(pause)
+            self._woken.clear()
+
+    def turn(self) -> None:
+        """Write what is left, show life when it is time, and tell the news. The thread does nothing else.
+
+        Raises:
+            StoreError: The store does not answer.
+        """
+        if self._book is None:
+            return
+        for name in list(self._ended):
+            self._write(name)
+        with self._lock:
+            served = dict(self._served)
+        if self._clock.monotonic() - self._shown > LEASE / 3:
+            shown = self._clock.monotonic()
+            timings = {name: one.trigger for name, one in served.items()}
+            standings: Mapping[str, Standing] = self._book.serve(timings, self._daemon, LEASE)
+            self._shown = shown
+            self._look_at_clocks(self._book.now())
+        else:
+            standings = {one.name: one for one in self._book.standings(list(served))}
+        for name, standing in standings.items():
+            if not self._stopped:
+                self._tell_other(served[name], standing)
+                served[name].hear(standing)
+
+    def _look_at_clocks(self, now: float) -> None:
+        off = timedelta(seconds=self._clock.now().timestamp() - now)
+        if abs(off) > SKEW and not self._told_skew:
+            way = "ahead of" if off > timedelta() else "behind"
+            logger.warning("the clock of this machine is %s %s the store's: launchers fire by this one", abs(off), way)
+        self._told_skew = abs(off) > SKEW
+
+    def _tell_other(self, launcher: Served, standing: Standing) -> None:
+        """Tell once of another daemon that serves a launcher of this name by another schedule."""
+        if standing.timing != launcher.trigger and launcher.name not in self._disputed:
+            self._disputed.add(launcher.name)
+            text = (
+                "another daemon of this store serves a launcher of the same name by `%s`, this one by `%s`: rename one"
+            )
+            logger.error(
+                f"launcher %s: {text}", launcher.name, standing.timing, launcher.trigger,
+                extra={"launcher": launcher.name},
+            )  # fmt: skip
+
+    def _fail(self, error: StoreError) -> None:
+        trouble = self._mask(f"the store of schedules: {error_text(error)}")
+        if not self._failure:
+            logger.warning("%s; firings wait until it answers", trouble)
+        self._failure = trouble
