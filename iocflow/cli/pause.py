@@ -10,7 +10,7 @@ from iocflow.launch import ExitCode
 __all__ = ["pause"]
 
 
-@command("iocflow pause config/fare_drop.yaml poll-fares")
+@command("iocflow pause config/fare_drop_kept.yaml poll-fares")
 def pause(session: Session, given: LauncherWords, *, by: By, as_json: Json = False) -> ExitCode:
     """Let a timer fire no more, until it is resumed.
 

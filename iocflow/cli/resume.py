@@ -10,7 +10,7 @@ from iocflow.launch import ExitCode
 __all__ = ["resume"]
 
 
-@command("iocflow resume config/fare_drop.yaml poll-fares")
+@command("iocflow resume config/fare_drop_kept.yaml poll-fares")
 def resume(session: Session, given: LauncherWords, *, by: By, as_json: Json = False) -> ExitCode:
     """Let a paused timer fire again.
 

@@ -10,7 +10,7 @@ from iocflow.launch import ExitCode
 __all__ = ["trigger"]
 
 
-@command("iocflow trigger config/fare_drop.yaml poll-fares")
+@command("iocflow trigger config/fare_drop_kept.yaml poll-fares")
 def trigger(session: Session, given: LauncherWords, *, by: By, as_json: Json = False) -> ExitCode:
     """Fire a timer once, as soon as may be.
 

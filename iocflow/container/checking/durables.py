@@ -84,7 +84,8 @@ def check_durables(checks: Checks) -> None:
         checks.error(
             first.durable_place or first.place, f"{first.owner} is durable, and the file has no `store`", _STORE
         )
-    if store is not None and not found and not checks.findings.failed:
+    used = found or "launchers" in checks.document.sections
+    if store is not None and not used and not checks.findings.failed:
         checks.warn(store.place, "there is a store, and no processor is durable", "write `durable: true` at one")
     _check_contexts(found, checks)
     _check_steps(found, checks)

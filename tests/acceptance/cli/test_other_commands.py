@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 
 from iocflow.cli.main import COMMANDS
+from iocflow.store.sqlite.store import SqliteStore
 
 TIMERS = """
 launchers:
@@ -114,6 +115,7 @@ def test_options_are_there_where_they_do_something(iocflow: Any, name: tuple[str
 
 ON_SUSPENDED = ("cancel", "dead", "retry", "signal")
 ON_DONE = ("doctor", "history", "purge", "runs", "status")
+ON_TIMERS = ("pause", "resume", "trigger")
 FOR_EVER = ("serve", "worker")
 
 
@@ -132,6 +134,7 @@ def test_help_has_examples_that_work(iocflow: Any, root: Path, tmp_path: Path, n
         if i == 0 or name[0] in ON_SUSPENDED:
             shutil.rmtree(tmp_path / "var", ignore_errors=True)
             prepare_orders(iocflow, name[0])
+            prepare_timers(tmp_path, name[0])
         arguments = shlex.split(example.partition(">")[0])[1:]
         done = iocflow(*arguments)
         assert done.returncode == 0, f"{example}\n{done.stdout}{done.stderr}"
@@ -145,6 +148,14 @@ def prepare_orders(iocflow: Any, name: str) -> None:
     assert iocflow("submit", "config/order.yaml", "order", "--seeds", "@samples/order/orders.jsonl").returncode == 0
     failing = ("--set", "takes=-1") if name in ON_SUSPENDED else ()
     assert iocflow("worker", "config/order.yaml", "--until-idle", *failing).returncode == 0
+
+
+def prepare_timers(folder: Path, name: str) -> None:
+    """Leave the timer that the examples of a command are about as a daemon does that serves it."""
+    if name in ON_TIMERS:
+        store = SqliteStore(folder / "var" / "fare_drop.db")
+        store.launchers.serve({"poll-fares": "every 60s"}, "a daemon", 30.0)
+        store.close()
 
 
 def test_completion_knows_commands_and_processors(iocflow: Any, shop: Path) -> None:
