@@ -16,6 +16,7 @@ from iocflow.cli.files import is_module, open_app, require_file
 from iocflow.container import Secrets
 from iocflow.container.clients import client, is_url, store_url
 from iocflow.durable.client import Client
+from iocflow.durable.errors import SubmitError
 from iocflow.durable.section import password_of
 from iocflow.store.errors import StoreUrlError
 
@@ -119,9 +120,18 @@ def client_of(session: Session, given: Words) -> Iterator[tuple[Client, list[str
         given: What the command line says.
 
     Raises:
-        UsageError: There is neither FILE nor store, or it is not there.
+        UsageError: There is neither FILE nor store, or it is not there; or what the client was told cannot be.
         StoreError: The store cannot be opened.
     """
+    try:
+        with _opened(session, given) as found:
+            yield found
+    except SubmitError as error:
+        raise UsageError(str(error)) from error
+
+
+@contextmanager
+def _opened(session: Session, given: Words) -> Iterator[tuple[Client, list[str]]]:
     left, store = given.words, given.store
     if store is None and not left:
         raise UsageError("name the container file, or the store by --store URL")

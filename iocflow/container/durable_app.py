@@ -9,7 +9,8 @@ from iocflow.container.stored import Stored
 from iocflow.wiring.extras import extra
 
 if TYPE_CHECKING:  # they are loaded when they are needed
-    from iocflow.durable.client import Client, Report, Terms, Ticket
+    from iocflow.durable.client import Client, Report, Ticket
+    from iocflow.durable.terms import Terms
     from iocflow.durable.worker.worker import Worker
     from iocflow.launch.launcher import Companion
     from iocflow.run import Run

@@ -46,7 +46,7 @@ class DurableEngine:
         """
         own = bool(self.jobs[processor.name].durable.number)
         number = None if own else idempotency_key or run_id or uuid.uuid4().hex
-        ticket = self.client.submit(processor.name, seed, number=number)
+        ticket = self.client.launch(processor.name, seed, number)
         if here:
             self.run_until_closed(ticket.id)
         return self.run_of(ticket.id, scheduled_for=scheduled_for)

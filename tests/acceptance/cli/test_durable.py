@@ -52,6 +52,13 @@ def test_what_cannot_be_submitted(iocflow: Any, submit: Submit) -> None:
         assert (done.returncode, done.stdout) == (code, "")
         assert why in done.stderr
         assert done.stderr.count("\n") == 1
+    done = iocflow("submit", FILE, "order")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "order needs a seed" in done.stderr
+    for option in ("--submitter", "--number", "--group"):
+        done = iocflow("submit", FILE, "asking", "--seed", '{"po": "P", "customer": "A"}', option, "n" * 3_000)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert f"{option[2:]} is 'nnn" in done.stderr
     done = iocflow("submit", FILE, "orde", "--seeds", f"@{FILE}")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     for option, value in (("--deadline", "soon"), ("--priority", "10"), ("--seeds", "many.jsonl")):
@@ -187,7 +194,7 @@ def test_on_postgresql(iocflow: Any, orders: Path, postgres_url: str, submit: Su
     assert "geheim123" not in done.stderr
 
 
-def test_a_signal_lets_a_waiting_run_go_on(iocflow: Any, submit: Submit, told: Told) -> None:
+def test_a_signal_lets_a_waiting_run_go_on(iocflow: Any, orders: Path, submit: Submit, told: Told) -> None:
     """A run waits for a signal in the store; with it the run goes on, and a later one is dead."""
     id = submit("PO-1", processor="asking")
     assert iocflow("worker", FILE, "--until-idle").stdout == "no run is ready; 1 waiting\n"
@@ -197,6 +204,10 @@ def test_a_signal_lets_a_waiting_run_go_on(iocflow: Any, submit: Submit, told: T
     assert "which is kept as dead" in (late := iocflow("signal", FILE, str(id), "approved")).stderr
     assert late.returncode == 1
     assert iocflow("signal", FILE, str(id)).returncode == 2
+    (orders / "much.json").write_text(f'"{"x" * 2**24}"', encoding="utf-8")
+    for arguments in (("signal", str(id), "n" * 256), ("signal", str(id), "approved", "--data", "@much.json")):
+        assert iocflow(arguments[0], FILE, *arguments[1:]).returncode == 2
+    assert iocflow("retry", FILE, str(id), "--why", b"\xff".decode(errors="surrogateescape")).returncode == 2
 
 
 def test_purge_and_doctor(iocflow: Any, orders: Path, submit: Submit, told: Told) -> None:
