@@ -280,3 +280,15 @@ def test_what_a_run_waits_for(iocflow: Any, submit: Submit, told: Told) -> None:
     assert status["waits"] == [{"signal": "approved", "until": None, "activity": "ask", "thread": ""}]
     assert "for the signal approved" in iocflow("status", FILE, str(id)).stdout
     assert "for the signal approved" in iocflow("runs", FILE).stdout
+
+
+def test_a_command_says_what_it_waits_for(start: Any, orders: Path, submit: Submit, told: Told) -> None:
+    """Behind another program that writes to the file, a command says so on standard error, and goes on after it."""
+    id = submit("PO-1")
+    with closing(sqlite3.connect(orders / "orders.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        process = start("cancel", FILE, str(id), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert "another program is writing to it" in process.stderr.readline()
+        other.execute("rollback")
+    assert process.wait(30) == 0
+    assert told("status", FILE, str(id))["state"] == "cancelled"
