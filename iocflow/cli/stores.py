@@ -30,6 +30,7 @@ __all__ = [
     "client_of",
     "no_more",
     "one_run",
+    "several_runs",
 ]
 
 _FILE = typer.Argument(metavar="FILE", help="The container file, or MODULE:APP; left out with --store.")
@@ -74,7 +75,10 @@ class SeveralWords:
     """Which store, and which runs in it."""
 
     file: Annotated[str | None, _FILE] = None
-    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="The ids of runs.")] = None
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RUN|SUBMITTER NUMBER", help="The ids of runs, or who submitted one and its number."),
+    ] = None
     store: Annotated[str | None, _STORE] = None
 
     @property
@@ -171,6 +175,20 @@ def one_run(words: Sequence[str]) -> tuple[str, ...]:
     if len(words) not in (1, 2):
         raise UsageError("name one run, by its id, or by SUBMITTER NUMBER")
     return tuple(words)
+
+
+def several_runs(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return what names each of several runs: their ids, or submitter and number of one.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if all(word.isdecimal() for word in words):
+        return [(word,) for word in words]
+    try:
+        return [one_run(words)]
+    except UsageError as error:
+        raise UsageError(f"{error}; several runs are named by their ids") from None
 
 
 def _url(session: Session, file: str) -> str:

@@ -176,6 +176,20 @@ def test_suspended_runs(iocflow: Any, submit: Submit, told: Told) -> None:
     assert told("status", FILE, str(first))["state"] == "queued"
 
 
+@pytest.mark.parametrize(("verb", "answer"), [("replay", "replayed"), ("drop", "dropped")])
+def test_suspended_runs_are_named_either_way(iocflow: Any, submit: Submit, told: Told, verb: str, answer: str) -> None:
+    """`dead` takes ids, or SUBMITTER NUMBER as `status` does; what is neither is wrong use, and nothing is done."""
+    ids = [submit(f"PO-{n}", customer=f"C{n}", processor="careful", fails=True) for n in range(3)]
+    assert iocflow("worker", FILE, "--until-idle").stdout == "no run is ready; 3 suspended\n"
+    for words, code in ((("C0",), 2), (("C0", "PO-0", "3"), 2), (("C0", "PO-0", "C1", "PO-1"), 2), (("C0", "PO-1"), 1)):
+        done = iocflow("dead", verb, FILE, *words)
+        assert (done.returncode, done.stdout) == (code, ""), words
+    assert {run["state"] for run in told("runs", FILE)} == {"suspended"}
+    assert told("dead", verb, FILE, "C0", "PO-0")[answer] == ids[:1]
+    assert told("dead", verb, FILE, str(ids[1]), str(ids[2]))[answer] == ids[1:]
+    assert told("dead", "show", FILE, "C0", "PO-0")["id"] == told("dead", "show", FILE, str(ids[0]))["id"] == ids[0]
+
+
 @pytest.mark.service("postgres")
 def test_on_postgresql(iocflow: Any, orders: Path, postgres_url: str, submit: Submit, told: Told) -> None:
     """Another URL is all that changes; the password in one is in no message."""
