@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, Unpack
 from iocflow.durable.codes import data_of
 from iocflow.durable.errors import ConflictError, SubmitError, UnknownRunError
 from iocflow.durable.intake import Durable
-from iocflow.durable.terms import LONGEST_TEXT, PRIORITIES, Terms, field_in, kept, name_in, storable
+from iocflow.durable.terms import LONGEST_TEXT, PRIORITIES, Terms, field_in, kept, name_in, number_of, storable
 from iocflow.store.contract import Accepted, Entry, RunStatus, State, Store, Submission
 from iocflow.store.errors import StoreLostError
 from iocflow.wiring import did_you_mean
@@ -107,15 +107,17 @@ class Client:
         (accepted,) = self.store.submit([one], transaction=transaction)
         return _ticket(one, accepted)
 
-    def launch(self, processor: str, seed: Any, number: str | None) -> Ticket:
+    def launch(self, processor: str, seed: Any, key: str | None) -> Ticket:
         """Record a run as a launcher does: when it gives no seed, an activity has to find one.
+
+        The `key` is what the number is made of, however long an event's id is; None leaves it to the seed.
 
         Raises:
             ConflictError: The number was used for something else.
             SubmitError: The seed cannot be.
             IocflowError: The seed does not fit.
         """
-        one = self._submission(processor, seed, {"number": number})
+        one = self._submission(processor, seed, {"number": None if key is None else number_of(key)})
         (accepted,) = self.store.submit([one])
         return _ticket(one, accepted)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import reprlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -91,6 +92,15 @@ def kept(what: str, value: Any, *, where: str = "", least: int = 1, most: int = 
         f"{where or what} is {reprlib.repr(value)}{size}, which is no {what}: write at"
         f" {'least one character, and at ' if least else ''}most {most:,}, with no NUL and no half of a surrogate pair"
     )
+
+
+def number_of(key: str) -> str:
+    """Return a launcher's key as a number: itself, or where no store keeps it, its beginning and a digest."""
+    if 1 <= len(key) <= LONGEST_NAME and storable(key):
+        return key
+    digest = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
+    beginning = key[: LONGEST_NAME - len(digest) - 1].replace("\0", "?").encode(errors="replace").decode()
+    return f"{beginning}#{digest}"
 
 
 def storable(text: str) -> bool:

@@ -99,3 +99,16 @@ def test_a_launcher_needs_no_seed(house: House) -> None:
     run = house.client.launch("job", None, None).id
     house.work()
     assert house.context(run).seed_data == Order("ACME", "1")
+
+
+def test_a_launcher_s_key_of_any_kind(house: House) -> None:
+    """An event's id may be longer than a number, or have what no store keeps: the same one is the same run."""
+    house.sequence(nothing, context=Work)
+    keys = ["k", "k" * 255, "k" * 256, "k" * 3_000, "k" * 3_001, "a\0b", "a?b", "a\ud800"]
+    tickets = [house.client.launch("job", Order("ACME", "1"), key) for key in keys]
+    assert len({ticket.id for ticket in tickets}) == len(keys)
+    assert [ticket.number for ticket in tickets[:2]] == keys[:2]
+    for key, ticket in zip(keys, tickets, strict=True):
+        again = house.client.launch("job", Order("ACME", "1"), key)
+        assert (again.id, again.new) == (ticket.id, False)
+        assert house.client.status("job", ticket.number).id == ticket.id
