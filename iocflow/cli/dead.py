@@ -9,7 +9,7 @@ import typer
 
 from iocflow.cli.command import FailureError, Session, UsageError, command, group
 from iocflow.cli.retry import Done
-from iocflow.cli.stores import By, Json, RunWords, SeveralWords, StoreWords, client_of, no_more, one_run
+from iocflow.cli.stores import By, Json, RunWords, SeveralWords, StoreWords, client_of, no_more, one_run, several_runs
 from iocflow.cli.telling import entry_data, history_lines, run_data, run_lines, runs_lines
 from iocflow.durable.client import Client
 from iocflow.launch import ExitCode
@@ -33,10 +33,10 @@ class Chosen:
     def runs(self, client: Client, named: list[str]) -> list[RunStatus]:
         """Return the runs."""
         if self.every == bool(named):
-            raise UsageError("name the runs by their ids, or write --all")
+            raise UsageError("name the runs by their ids, or one by SUBMITTER NUMBER, or write --all")
         if self.every:
             return client.runs(states=["suspended"], processor=self.processor, limit=_MOST)
-        return [client.status(*one_run([word])) for word in named]
+        return [client.status(*which) for which in several_runs(named)]
 
 
 @command(
@@ -79,6 +79,7 @@ def show(session: Session, given: RunWords, as_json: Json = False) -> ExitCode:
 
 @command(
     "iocflow dead replay config/order.yaml 3 --why 'the supplier is back'",
+    "iocflow dead replay config/order.yaml ACME PO-18",
     "iocflow dead replay config/order.yaml --all --processor order",
 )
 def replay(

@@ -16,6 +16,7 @@ from iocflow.cli.files import is_module, open_app, require_file
 from iocflow.container import Secrets
 from iocflow.container.clients import client, is_url, store_url
 from iocflow.durable.client import Client
+from iocflow.durable.errors import SubmitError
 from iocflow.durable.section import password_of
 from iocflow.store.errors import StoreUrlError
 
@@ -29,6 +30,7 @@ __all__ = [
     "client_of",
     "no_more",
     "one_run",
+    "several_runs",
 ]
 
 _FILE = typer.Argument(metavar="FILE", help="The container file, or MODULE:APP; left out with --store.")
@@ -73,7 +75,10 @@ class SeveralWords:
     """Which store, and which runs in it."""
 
     file: Annotated[str | None, _FILE] = None
-    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="The ids of runs.")] = None
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RUN|SUBMITTER NUMBER", help="The ids of runs, or who submitted one and its number."),
+    ] = None
     store: Annotated[str | None, _STORE] = None
 
     @property
@@ -119,9 +124,18 @@ def client_of(session: Session, given: Words) -> Iterator[tuple[Client, list[str
         given: What the command line says.
 
     Raises:
-        UsageError: There is neither FILE nor store, or it is not there.
+        UsageError: There is neither FILE nor store, or it is not there; or what the client was told cannot be.
         StoreError: The store cannot be opened.
     """
+    try:
+        with _opened(session, given) as found:
+            yield found
+    except SubmitError as error:
+        raise UsageError(str(error)) from error
+
+
+@contextmanager
+def _opened(session: Session, given: Words) -> Iterator[tuple[Client, list[str]]]:
     left, store = given.words, given.store
     if store is None and not left:
         raise UsageError("name the container file, or the store by --store URL")
@@ -161,6 +175,20 @@ def one_run(words: Sequence[str]) -> tuple[str, ...]:
     if len(words) not in (1, 2):
         raise UsageError("name one run, by its id, or by SUBMITTER NUMBER")
     return tuple(words)
+
+
+def several_runs(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return what names each of several runs: their ids, or submitter and number of one.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if all(word.isdecimal() for word in words):
+        return [(word,) for word in words]
+    try:
+        return [one_run(words)]
+    except UsageError as error:
+        raise UsageError(f"{error}; several runs are named by their ids") from None
 
 
 def _url(session: Session, file: str) -> str:

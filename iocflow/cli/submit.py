@@ -18,8 +18,9 @@ from iocflow.cli.progress import Progress
 from iocflow.cli.seeds import read_seed
 from iocflow.cli.stores import Json
 from iocflow.container import Secrets, client
-from iocflow.durable.client import Client, Report, Terms, Ticket
+from iocflow.durable.client import Client, Report, Ticket
 from iocflow.durable.errors import ContextError, SubmitError
+from iocflow.durable.terms import Terms
 from iocflow.errors import SeedError
 from iocflow.launch import ExitCode
 from iocflow.wiring.duration import seconds_of

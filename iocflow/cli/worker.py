@@ -37,6 +37,9 @@ def worker(
     SIGTERM or Ctrl-C stops it: nothing new is begun, and activities under way have the grace time of `daemon` to end.
     A second signal ends it at once; what it had in hand is taken over when its lease has run out. The exit status is 0
     when everything was finished, 5 when it left activities behind.
+
+    With --until-idle it also waits, for as long as a lease lasts, for runs that other workers have in hand: those of
+    one that died are taken over and done.
     """
     with open_app(session, file) as app:
         made = app.worker(threads)
@@ -51,8 +54,8 @@ def _work(app: App, made: Worker) -> NoReturn:
 
 
 def _work_off(session: Session, app: App, made: Worker) -> ExitCode:
-    """Work until no run is ready."""
-    run_until_idle(made)
+    """Work until no run is ready, and none is in the hands of a worker that may have died."""
+    run_until_idle(made, inherit=True)
     counts = app.client.store.counts()
     left = ", ".join(f"{number} {state}" for state, number in counts.items() if number and state in _OPEN)
     session.terminal.write(f"no run is ready{f'; {left}' if left else ''}")

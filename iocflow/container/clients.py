@@ -64,7 +64,10 @@ def client(
     described = examine_durables(part)
     url = _read_url(part)
     durable, intake = extra("durable.job").Durable, extra("durable.intake").Intake
-    known = {id: intake(one.context, durable(**one.durable or {})) for id, one in described.items()}
+    known = {
+        id: intake(one.context, durable(**one.durable or {}), plain=not one.context_bean)
+        for id, one in described.items()
+    }
     made: Client = extra("durable.client").Client(extra("store").open_store(url), known)
     return made
 

@@ -9,7 +9,8 @@ from iocflow.container.stored import Stored
 from iocflow.wiring.extras import extra
 
 if TYPE_CHECKING:  # they are loaded when they are needed
-    from iocflow.durable.client import Client, Report, Terms, Ticket
+    from iocflow.durable.client import Client, Report, Ticket
+    from iocflow.durable.terms import Terms
     from iocflow.durable.worker.worker import Worker
     from iocflow.launch.launcher import Companion
     from iocflow.run import Run
@@ -158,6 +159,7 @@ class DurableApp:
     def run_until_idle(self, workers: int = 8) -> None:
         """Work in this process, in that many threads, until no run is ready: for tests, scripts and benchmarks.
 
-        What waits for a signal, or for a time that has not come, is left as it is.
+        What waits for a signal, or for a time that has not come, is left as it is. Runs of another worker that died are
+        taken over, which takes as long as its lease.
         """
-        extra("durable.worker.idling").run_until_idle(self.worker(workers))
+        extra("durable.worker.idling").run_until_idle(self.worker(workers), inherit=True)

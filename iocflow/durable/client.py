@@ -10,50 +10,27 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol, Self, TypedDict, Unpack
+from typing import Any, Protocol, Self, Unpack
 
 from iocflow.durable.codes import data_of
 from iocflow.durable.errors import ConflictError, SubmitError, UnknownRunError
 from iocflow.durable.intake import Durable
+from iocflow.durable.terms import LONGEST_TEXT, PRIORITIES, Terms, field_in, kept, name_in, number_of, storable
 from iocflow.store.contract import Accepted, Entry, RunStatus, State, Store, Submission
 from iocflow.store.errors import StoreLostError
 from iocflow.wiring import did_you_mean
 from iocflow.wiring.duration import seconds_of
-
-PRIORITIES = range(10)
-"""9 is first."""
 
 _BATCH = 500
 _CENTURY = 100 * 365.25 * 24 * 3600
 _CLOSED = ("completed", "failed", "cancelled")
 
 
-class Terms(TypedDict, total=False):
-    """What a submission may say beside its seed.
-
-    Attributes:
-        submitter: Who sends it; without it, from the seed if the wiring says where, else the processor's id.
-        number: The submitter's own number; generated when neither it nor the wiring gives one.
-        group: Runs of one group go one at a time, in order of submission.
-        priority: 0 to 9, 9 first; a minute of waiting is worth one level.
-        deadline: The run is timed out then: a time, or from now on: seconds, a `timedelta`, or `1h`.
-        not_before: It does not start earlier.
-        start_by: It fails as expired when it was not started by then.
-    """
-
-    submitter: str | None
-    number: str | None
-    group: str | None
-    priority: int
-    deadline: str | float | timedelta | datetime | None
-    not_before: str | float | timedelta | datetime | None
-    start_by: str | float | timedelta | datetime | None
-
-
 class Submittable(Protocol):
     """What is known of a processor to submit runs of it; an `Intake` is one."""
 
     durable: Durable
+    needs_seed: bool
 
     def write_seed(self, seed: Any) -> bytes:
         """Return the seed as it is stored.
@@ -125,8 +102,23 @@ class Client:
             SubmitError: What was given cannot be.
             IocflowError: The seed does not fit.
         """
+        self._check_seed(processor, seed)
         one = self._submission(processor, seed, terms)
         (accepted,) = self.store.submit([one], transaction=transaction)
+        return _ticket(one, accepted)
+
+    def launch(self, processor: str, seed: Any, key: str | None) -> Ticket:
+        """Record a run as a launcher does: when it gives no seed, an activity has to find one.
+
+        The `key` is what the number is made of, however long an event's id is; None leaves it to the seed.
+
+        Raises:
+            ConflictError: The number was used for something else.
+            SubmitError: The seed cannot be.
+            IocflowError: The seed does not fit.
+        """
+        one = self._submission(processor, seed, {"number": None if key is None else number_of(key)})
+        (accepted,) = self.store.submit([one])
         return _ticket(one, accepted)
 
     def submit_many(
@@ -162,6 +154,7 @@ class Client:
                 try:
                     terms: Terms = {"submitter": submitter, "number": own, "priority": priority}
                     terms["group"] = group(seed) if group else None
+                    self._check_seed(processor, seed)
                     ready.append((index, self._submission(processor, seed, terms)))
                 except (SubmitError, ValueError) as error:
                     refused.append(Refusal(index, own or "", error))
@@ -190,6 +183,14 @@ class Client:
             raise SubmitError(f"{processor!r} is no durable processor here; {remedy}")
         return known
 
+    def _check_seed(self, processor: str, seed: Any) -> None:
+        """Refuse a run whose activities would find no seed."""
+        if seed is None and self._known(processor).needs_seed:
+            raise SubmitError(
+                f"{processor} needs a seed: give one, or let its context have `seed_data` with None in its type, or"
+                " with a default"
+            )
+
     def _submission(self, processor: str, seed: Any, terms: Terms) -> Submission:
         known = self._known(processor)
         for name in terms.keys() - Terms.__annotations__.keys():
@@ -200,19 +201,20 @@ class Client:
         durable, body = known.durable, known.write_seed(seed)
         if isinstance(seed, Mapping):
             seed = known.read_seed(body)  # with the defaults of its type
-        group = _name("group", terms.get("group"), seed, durable.group)
+        group = name_in("group", terms.get("group"), seed, durable.group)
         deadline = terms.get("deadline")
         if deadline is None and durable.deadline:
             fixed = seconds_of(durable.deadline) is not None
-            deadline = durable.deadline if fixed else _field(seed, durable.deadline)
+            deadline = durable.deadline if fixed else field_in(seed, durable.deadline)
         identity = b"\0".join([processor.encode(), (group or "").encode(), known.seed_identity(body)])
         times = {"deadline": deadline, "not_before": terms.get("not_before"), "start_by": terms.get("start_by")}
         return Submission(
             processor=processor,
             body=body,
             digest=hashlib.sha256(identity).hexdigest(),
-            submitter=_name("submitter", terms.get("submitter"), seed, durable.submitter) or processor,
-            number=_name("number", terms.get("number"), seed, durable.number) or uuid.uuid4().hex,
+            submitter=name_in("submitter", terms.get("submitter"), seed, durable.submitter)
+            or kept("submitter", processor),
+            number=name_in("number", terms.get("number"), seed, durable.number) or uuid.uuid4().hex,
             group=group,
             priority=priority,
             **self._times(times),
@@ -270,7 +272,7 @@ class Client:
             case (one,) if re.fullmatch("[0-9]{1,18}", str(one)):
                 return int(one)
             case (submitter, number):
-                id = self.store.find(str(submitter), str(number))
+                id = self.store.find(*names) if all(map(storable, names := (str(submitter), str(number)))) else None
                 if id is None:
                     raise UnknownRunError(f"{submitter} has submitted no run {number}")
                 return id
@@ -318,28 +320,31 @@ class Client:
     ) -> list[RunStatus]:
         """Return the first so many runs with an id above `after`, or the `newest` of them, in order of submission."""
         only = {"processor": processor, "submitter": submitter, "group": group}
+        if not all(storable(one or "") for one in only.values()):
+            return []
         return self.store.runs(states=tuple(states), **only, after=after, limit=limit, newest=newest)
 
     # Changing.
 
     def signal(self, run: int, name: str, data: Any = None) -> bool:
         """Send a signal to a run; early ones wait in order. False when the run is closed: it is kept as dead."""
+        name = kept("name of a signal", name, where="the signal's name")
         return self.store.signal(self.status(run).id, name, data_of(data, f"signal {name!r}"))
 
     def cancel(self, *which: str | int, who: str = "", why: str = "") -> bool:
         """Ask for the end of a run: at once if it was not begun, else after its `finally`; False if it is closed."""
-        return self.store.cancel(self.status(*which).id, who=who, why=why)
+        return self.store.cancel(self.status(*which).id, **_by(who, why))
 
     def retry(self, *which: str | int, who: str = "", why: str = "", done: bool = False) -> bool:
         """Let a failed or suspended run go on from the step that failed; False when it is neither.
 
         `done` takes a step in doubt as done; False when none is.
         """
-        return self.store.retry(self.status(*which).id, who=who, why=why, done=done)
+        return self.store.retry(self.status(*which).id, **_by(who, why), done=done)
 
     def drop(self, *which: str | int, who: str = "", why: str = "") -> bool:
         """Give a suspended run up as failed, and let its group go on."""
-        return self.store.drop(self.status(*which).id, who=who, why=why)
+        return self.store.drop(self.status(*which).id, **_by(who, why))
 
     def close(self) -> None:
         """Close the store."""
@@ -367,31 +372,12 @@ def _conflict(one: Submission, accepted: Accepted) -> ConflictError:
     )
 
 
-def _name(term: str, given: str | None, seed: Any, path: str) -> str | None:
-    """Return a term that names something: as it is given, else from the seed where the wiring says so."""
-    value = given if given is not None else _field(seed, path)
-    if value is None:
-        return None
-    text = str(value)
-    if not text or "\0" in text:
-        where = f"the seed's {path}" if given is None else term
-        raise SubmitError(f"{where} is {value!r}, which is no {term}: write at least one character, and no NUL")
-    return text
-
-
-def _field(seed: Any, path: str) -> Any:
-    """Return the seed's field at `path`; None without a path, or when what should have it is None."""
-    if not path:
-        return None
-    value = seed
-    for name in path.split("."):
-        if value is None:
-            break
-        try:
-            value = value[name] if isinstance(value, Mapping) else getattr(value, name)
-        except (KeyError, AttributeError):
-            raise SubmitError(f"the seed has no field {path!r}, which `durable` names") from None
-    return value
+def _by(who: str, why: str) -> dict[str, str]:
+    """Return who did something and why, as a journal keeps it."""
+    return {
+        "who": kept("name of an operator", who, where="who", least=0),
+        "why": kept("reason", why, where="why", least=0, most=LONGEST_TEXT),
+    }
 
 
 def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

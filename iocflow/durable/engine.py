@@ -45,8 +45,8 @@ class DurableEngine:
         Else the run that is returned is SUBMITTED: any worker will do it. Its number is the seed's, where that has one.
         """
         own = bool(self.jobs[processor.name].durable.number)
-        number = None if own else idempotency_key or run_id or uuid.uuid4().hex
-        ticket = self.client.submit(processor.name, seed, number=number)
+        key = None if own else idempotency_key or run_id or uuid.uuid4().hex
+        ticket = self.client.launch(processor.name, seed, key)
         if here:
             self.run_until_closed(ticket.id)
         return self.run_of(ticket.id, scheduled_for=scheduled_for)

@@ -52,7 +52,7 @@ class ConflictError(IocflowError, ValueError):
 
 
 class SubmitError(IocflowError, ValueError):
-    """A submission cannot be taken as it is; the message says why."""
+    """A submission, a signal or an operator's word cannot be taken as it is; the message says why."""
 
 
 class UnknownRunError(IocflowError, LookupError):

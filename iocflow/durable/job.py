@@ -26,7 +26,7 @@ class Job(Intake):
         Raises:
             ContextTypeError: Its context cannot be stored.
         """
-        super().__init__(processor.context_type, durable)
+        super().__init__(processor.context_type, durable, plain=isinstance(processor.new_context, type))
         self.processor = processor
         self._plans: dict[int, Plan] = {}
         self._own = 0

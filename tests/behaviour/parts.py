@@ -26,7 +26,7 @@ from iocflow import (
 class Box(ProcessContext):
     """A context for all cases."""
 
-    seed_data: int
+    seed_data: int = 0
     n: int = 0
     left: int = 0
     right: int = 0

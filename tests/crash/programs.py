@@ -70,8 +70,8 @@ def crash(context: Box) -> None:
 
 
 def poisonous() -> dict[str, Job]:
-    """Return a processor whose second step kills the worker when it is told to."""
-    return {"poisonous": Job(SequenceProcessor([count, crash], context=Box, name="poisonous"))}
+    """Return a processor whose first step kills the worker when it is told to."""
+    return {"poisonous": Job(SequenceProcessor([crash, count], context=Box, name="poisonous"))}
 
 
 def orders(ledger: str, takes: float) -> dict[str, Job]:

@@ -108,6 +108,7 @@ def test_poison_kills_five_workers_and_is_put_aside(site: MakeSite, nursery: Nur
     assert deaths == 5
     status = one.client.status(runs[42])
     assert (status.state, status.reason, status.deliveries) == ("suspended", "poison", 5)
+    assert status.activity == "crash"
     assert one.client.status(behind).state == "queued"
     assert [run for i, run in runs.items() if one.client.status(run).state != "completed"] == [runs[42]]
 

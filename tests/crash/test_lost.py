@@ -23,7 +23,7 @@ LIMIT = 20.0
 
 
 class Box(ProcessContext):
-    seed_data: int
+    seed_data: int = 0
     left: int = 0
     right: int = 0
 

@@ -107,19 +107,9 @@ def _check_contexts(processes: Iterable[Process], checks: Checks) -> None:
             return
         except ContextTypeError as error:
             head, *fields = str(error).split("\n  ")
-            for field in _told_once(fields or [head]):
+            for field in fields or [head]:
                 what = f"`context` of {process.owner}, `{shown(process.context)}`, cannot be stored: {field}"
                 checks.error(place, what, _TYPED if field.endswith(_UNTYPED) else "")
-
-
-def _told_once(fields: Iterable[str]) -> Iterable[str]:
-    """Return what is said of fields, only once where it is the same of a dict's keys and of its values."""
-    found: dict[tuple[str, str], str] = {}
-    for field in fields:
-        head, _, reason = field.rpartition(": ")
-        of = head.removesuffix("[key]" if head.endswith("[key]") else "[]")
-        found[of, reason] = f"{of}: {reason}" if (of, reason) in found else field
-    return found.values()
 
 
 def _check_steps(processes: Iterable[Process], checks: Checks) -> None:

@@ -9,7 +9,7 @@ import pathlib
 import socket
 import typing
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -74,7 +74,7 @@ def stored_fields(context: type[ProcessContext]) -> tuple[dict[str, Any], dict[s
             reasons = list(_reasons(context, name, annotation, found[name]))
         except (TypeError, NameError, AttributeError) as error:
             reasons = [_UNION if str(error).startswith("Type unions") else str(error)]
-        refused += [f"{name}: {inspect.formatannotation(annotation)}: {reason}" for reason in reasons]
+        refused += [f"{name}: {inspect.formatannotation(annotation)}: {reason}" for reason in _told_once(reasons)]
     if refused:
         lines = [f"{context.__qualname__} cannot be stored, as a durable run needs:", *refused]
         raise ContextTypeError("\n  ".join(lines))
@@ -98,6 +98,16 @@ def _reasons(context: type[ProcessContext], name: str, annotation: Any, kind: Ki
         reason = _reason(one)
         if reason is not None:
             yield f"{name}{where}: {reason}" if where else reason
+
+
+def _told_once(reasons: Iterable[str]) -> Iterable[str]:
+    """Return reasons, only one where it is the same of a dict's keys and of its values."""
+    found: dict[tuple[str, str], str] = {}
+    for reason in reasons:
+        where, _, why = reason.rpartition(": ")
+        of = where.removesuffix("[key]" if where.endswith("[key]") else "[]")
+        found[of, why] = (f"{of}: {why}" if where else why) if (of, why) in found else reason
+    return found.values()
 
 
 def _reason(kind: Kind) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 from iocflow.advance import advance, start
 from iocflow.plan import Plan, Position
 from iocflow.store.reports import RunStatus, Waiting
-from iocflow.store.sql.places import live
+from iocflow.store.sql.places import START, live
 from iocflow.store.sql.tables import Tables
 from iocflow.store.sql.upkeep import POISON
 
@@ -23,8 +23,8 @@ _PLACES = """select s.thread, s.n, s.run, s.plan, s.pos from step s where s.run 
 def standing(tables: Tables, found: Sequence[RunStatus]) -> list[RunStatus]:
     """Return runs, those that wait with what they wait for, and these and the poisonous ones with their activity.
 
-    A worker writes down where a run goes on before it does so: when workers died, they died there. Only what becomes of
-    a run before its first record is not known.
+    A worker writes down where a run goes on before it does so: when workers died, they died there. Before the first
+    record of a run it was at the start of the plan that its processor had last.
     """
     wanted = [run.id for run in found if run.state == "waiting" or (run.state, run.reason) == ("suspended", POISON)]
     if not wanted:
@@ -32,10 +32,21 @@ def standing(tables: Tables, found: Sequence[RunStatus]) -> list[RunStatus]:
     rows: dict[int, list[tuple[Any, ...]]] = {}
     for row in tables.rows(_PLACES, runs=wanted):
         rows.setdefault(row[2], []).append(tuple(row))
-    used = sorted({row[3] for of_run in rows.values() for row in of_run})
+    new = {run.processor for run in found if run.id in wanted and run.id not in rows}
+    first = {processor: _newest_plan(tables, processor) for processor in sorted(new)}
+    used = sorted({row[3] for of_run in rows.values() for row in of_run} | {plan for plan in first.values() if plan})
     texts = tables.rows("select id, plan from plan where id in [plans]", plans=used)
     plans = {id: json.loads(text) for id, text in texts}
+    for run in found:
+        if run.id in wanted and run.id not in rows and first[run.processor] is not None:
+            rows[run.id] = [("", 0, run.id, first[run.processor], START)]
     return [_told(run, live(rows[run.id]), plans) if run.id in rows else run for run in found]
+
+
+def _newest_plan(tables: Tables, processor: str) -> int | None:
+    """Return the plan of a processor that was stored last, which is done before its first run is begun with it."""
+    row = tables.row("select max(id) from plan where processor = :processor", processor=processor)
+    return None if row is None or row[0] is None else int(row[0])
 
 
 def _told(run: RunStatus, places: Sequence[Sequence[Any]], plans: Mapping[int, Plan]) -> RunStatus:

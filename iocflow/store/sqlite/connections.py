@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import threading
@@ -14,9 +13,7 @@ from iocflow.store.errors import StoreLostError
 from iocflow.store.sqlite.bell import Bell
 from iocflow.store.sqlite.errors import store_error, translated
 from iocflow.store.sqlite.tables import SqliteTables
-
-PATIENCE = 30.0
-"""Seconds to wait for somebody who writes to the file without our lock: a caller's transaction, a backup."""
+from iocflow.store.sqlite.waiting import PATIENCE, SLICE, Turn, leave
 
 
 class Process:
@@ -107,34 +104,36 @@ class Connections:
     def connect_writer(self, factory: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
         """Return a new connection that writes; only for whose turn it is: a new file gets its mode here."""
         connection = self.connect(factory)
-        connection.execute("pragma journal_mode = wal")
-        connection.execute(f"pragma synchronous = {self._synchronous}")
+        try:
+            connection.execute(f"pragma busy_timeout = {round(1000 * SLICE)}")
+            connection.execute("pragma journal_mode = wal")
+            connection.execute(f"pragma synchronous = {self._synchronous}")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     @contextmanager
-    def turn(self) -> Iterator[Process]:
+    def turn(self) -> Iterator[tuple[Process, Turn]]:
         """Wait for the turn to write, among the threads of all processes, and have it."""
-        process = self.here
+        process, turn = self.here, Turn(self._path)
         with process.lock:
             with translated(self._path):
-                file = self._queue(process)
+                file = self._queue(process, turn)
             try:
-                yield process
+                yield process, turn
             finally:
-                _leave(file)
+                leave(file)
 
     @contextmanager
     def write(self) -> Iterator[SqliteTables]:
         """Open a transaction that writes: committed at the end, rolled back when something is raised."""
-        process = self.here
+        process, turn = self.here, Turn(self._path)
         with process.lock:
             try:
-                file = self._queue(process)
+                file = self._queue(process, turn)
                 try:
-                    connection = process.writer
-                    if connection is None:
-                        connection = process.writer = self.connect_writer()
-                    connection.execute("begin immediate")
+                    connection = turn.at_file(lambda: self._begun(process))
                     try:
                         yield SqliteTables(connection, self.clock())
                         connection.execute("commit")
@@ -142,11 +141,18 @@ class Connections:
                         rollback(connection)
                         raise
                 finally:
-                    _leave(file)
+                    leave(file)
             except (sqlite3.Error, OSError) as error:
                 raise store_error(error, self._path) from error
 
-    def _queue(self, process: Process) -> int:
+    def _begun(self, process: Process) -> sqlite3.Connection:
+        """Return the connection that writes, on which a transaction was begun."""
+        if process.writer is None:
+            process.writer = self.connect_writer()
+        process.writer.execute("begin immediate")
+        return process.writer
+
+    def _queue(self, process: Process, turn: Turn) -> int:
         """Wait at the lock that all processes share; return its open file.
 
         It is opened each time: a child that is forked while it is open has it open, too, and would keep a lock that its
@@ -155,11 +161,7 @@ class Connections:
         if process.closed:
             raise StoreLostError(f"the store {self._path} is closed")
         file = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except BaseException:
-            os.close(file)
-            raise
+        turn.at_lock(file)
         return file
 
     @contextmanager
@@ -213,12 +215,6 @@ class Connections:
         with process.lock:
             process.close()
         process.bell.ring()
-
-
-def _leave(file: int) -> None:
-    """Let the next one write: by unlocking, too, for a child may have the file open."""
-    fcntl.flock(file, fcntl.LOCK_UN)
-    os.close(file)
 
 
 def rollback(connection: sqlite3.Connection) -> None:

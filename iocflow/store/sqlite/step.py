@@ -15,6 +15,7 @@ from iocflow.store.sqlite.commit import commit_step, fence, runs_of
 from iocflow.store.sqlite.connections import Connections, Process, rollback
 from iocflow.store.sqlite.errors import translated
 from iocflow.store.sqlite.tables import SqliteTables
+from iocflow.store.sqlite.waiting import PATIENCE, SLICE, Turn
 
 ENDED = "the activity ended the transaction of its step; iocflow does that, together with the step's record"
 
@@ -59,7 +60,7 @@ class SqliteStep:
             lost = sorted(runs_of(batch) & receipt.dropped)
             if lost:
                 self.rollback()
-                self.connection.execute("begin immediate")
+                Turn(self._path).at_file(lambda: self.connection.execute("begin immediate"))
                 for run in lost:
                     journal(self._tables, run, "fenced_out", worker=self._worker)
             self.connection.execute("commit")
@@ -81,11 +82,11 @@ class SqliteStep:
 @contextmanager
 def begin(connections: Connections, worker: int, lease: float) -> Iterator[SqliteStep]:
     """Begin the transaction of one step; nobody else writes until it is left."""
-    with connections.turn() as process:
-        connection = _connection(connections, process)
+    with connections.turn() as (process, turn):
+        with translated(connections.path):
+            connection = turn.at_file(lambda: _begun(connections, process))
         try:
             with translated(connections.path):
-                connection.execute("begin immediate")
                 tables = SqliteTables(connection, connections.clock())
                 fence(tables, worker, lease)
                 connection.execute("savepoint iocflow_step")
@@ -100,11 +101,13 @@ def begin(connections: Connections, worker: int, lease: float) -> Iterator[Sqlit
             rollback(connection)
 
 
-def _connection(connections: Connections, process: Process) -> sqlite3.Connection:
-    """Return the connection for steps, as it was when it was new."""
+def _begun(connections: Connections, process: Process) -> sqlite3.Connection:
+    """Return the connection for steps, as it was when it was new, with a transaction begun."""
     if process.stepper is None:
-        with translated(connections.path):
-            process.stepper = connections.connect_writer(StepConnection)
+        process.stepper = connections.connect_writer(StepConnection)
     process.stepper.row_factory = None
     process.stepper.text_factory = str
+    process.stepper.execute(f"pragma busy_timeout = {round(1000 * SLICE)}")
+    process.stepper.execute("begin immediate")
+    process.stepper.execute(f"pragma busy_timeout = {round(1000 * PATIENCE)}")  # for what the activity attaches
     return process.stepper

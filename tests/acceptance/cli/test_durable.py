@@ -52,6 +52,13 @@ def test_what_cannot_be_submitted(iocflow: Any, submit: Submit) -> None:
         assert (done.returncode, done.stdout) == (code, "")
         assert why in done.stderr
         assert done.stderr.count("\n") == 1
+    done = iocflow("submit", FILE, "order")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "order needs a seed" in done.stderr
+    for option in ("--submitter", "--number", "--group"):
+        done = iocflow("submit", FILE, "asking", "--seed", '{"po": "P", "customer": "A"}', option, "n" * 3_000)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert f"{option[2:]} is 'nnn" in done.stderr
     done = iocflow("submit", FILE, "orde", "--seeds", f"@{FILE}")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     for option, value in (("--deadline", "soon"), ("--priority", "10"), ("--seeds", "many.jsonl")):
@@ -169,6 +176,20 @@ def test_suspended_runs(iocflow: Any, submit: Submit, told: Told) -> None:
     assert told("status", FILE, str(first))["state"] == "queued"
 
 
+@pytest.mark.parametrize(("verb", "answer"), [("replay", "replayed"), ("drop", "dropped")])
+def test_suspended_runs_are_named_either_way(iocflow: Any, submit: Submit, told: Told, verb: str, answer: str) -> None:
+    """`dead` takes ids, or SUBMITTER NUMBER as `status` does; what is neither is wrong use, and nothing is done."""
+    ids = [submit(f"PO-{n}", customer=f"C{n}", processor="careful", fails=True) for n in range(3)]
+    assert iocflow("worker", FILE, "--until-idle").stdout == "no run is ready; 3 suspended\n"
+    for words, code in ((("C0",), 2), (("C0", "PO-0", "3"), 2), (("C0", "PO-0", "C1", "PO-1"), 2), (("C0", "PO-1"), 1)):
+        done = iocflow("dead", verb, FILE, *words)
+        assert (done.returncode, done.stdout) == (code, ""), words
+    assert {run["state"] for run in told("runs", FILE)} == {"suspended"}
+    assert told("dead", verb, FILE, "C0", "PO-0")[answer] == ids[:1]
+    assert told("dead", verb, FILE, str(ids[1]), str(ids[2]))[answer] == ids[1:]
+    assert told("dead", "show", FILE, "C0", "PO-0")["id"] == told("dead", "show", FILE, str(ids[0]))["id"] == ids[0]
+
+
 @pytest.mark.service("postgres")
 def test_on_postgresql(iocflow: Any, orders: Path, postgres_url: str, submit: Submit, told: Told) -> None:
     """Another URL is all that changes; the password in one is in no message."""
@@ -187,7 +208,7 @@ def test_on_postgresql(iocflow: Any, orders: Path, postgres_url: str, submit: Su
     assert "geheim123" not in done.stderr
 
 
-def test_a_signal_lets_a_waiting_run_go_on(iocflow: Any, submit: Submit, told: Told) -> None:
+def test_a_signal_lets_a_waiting_run_go_on(iocflow: Any, orders: Path, submit: Submit, told: Told) -> None:
     """A run waits for a signal in the store; with it the run goes on, and a later one is dead."""
     id = submit("PO-1", processor="asking")
     assert iocflow("worker", FILE, "--until-idle").stdout == "no run is ready; 1 waiting\n"
@@ -197,6 +218,10 @@ def test_a_signal_lets_a_waiting_run_go_on(iocflow: Any, submit: Submit, told: T
     assert "which is kept as dead" in (late := iocflow("signal", FILE, str(id), "approved")).stderr
     assert late.returncode == 1
     assert iocflow("signal", FILE, str(id)).returncode == 2
+    (orders / "much.json").write_text(f'"{"x" * 2**24}"', encoding="utf-8")
+    for arguments in (("signal", str(id), "n" * 256), ("signal", str(id), "approved", "--data", "@much.json")):
+        assert iocflow(arguments[0], FILE, *arguments[1:]).returncode == 2
+    assert iocflow("retry", FILE, str(id), "--why", b"\xff".decode(errors="surrogateescape")).returncode == 2
 
 
 def test_purge_and_doctor(iocflow: Any, orders: Path, submit: Submit, told: Told) -> None:
@@ -269,3 +294,15 @@ def test_what_a_run_waits_for(iocflow: Any, submit: Submit, told: Told) -> None:
     assert status["waits"] == [{"signal": "approved", "until": None, "activity": "ask", "thread": ""}]
     assert "for the signal approved" in iocflow("status", FILE, str(id)).stdout
     assert "for the signal approved" in iocflow("runs", FILE).stdout
+
+
+def test_a_command_says_what_it_waits_for(start: Any, orders: Path, submit: Submit, told: Told) -> None:
+    """Behind another program that writes to the file, a command says so on standard error, and goes on after it."""
+    id = submit("PO-1")
+    with closing(sqlite3.connect(orders / "orders.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        process = start("cancel", FILE, str(id), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert "another program is writing to it" in process.stderr.readline()
+        other.execute("rollback")
+    assert process.wait(30) == 0
+    assert told("status", FILE, str(id))["state"] == "cancelled"

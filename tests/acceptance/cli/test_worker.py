@@ -87,6 +87,34 @@ def test_another_worker_takes_over(working: Any, submit: Submit, iocflow: Any, t
     assert "lost" in [one["kind"] for one in told("history", FILE, str(id))]
 
 
+@pytest.mark.parametrize("behind", [0, 2])
+def test_until_idle_carries_on_what_a_killed_worker_left(
+    working: Any, submit: Submit, iocflow: Any, told: Told, behind: int
+) -> None:
+    """`--until-idle` right after a `kill -9` waits for the lease of the dead, and does its runs and those behind."""
+    ids = [submit(f"PO-{n}", takes=0.5) for n in range(1 + behind)]
+    worker = working("worker", FILE)
+    worker.until("checking PO-0")
+    worker.process.kill()
+    worker.process.communicate()
+    assert told("status", FILE, str(ids[0]))["state"] == "running"
+    done = iocflow("worker", FILE, "--until-idle", timeout=90)
+    assert (done.returncode, done.stdout) == (0, "no run is ready\n"), done.stderr
+    assert "other workers have runs in hand" in done.stderr
+    assert {told("status", FILE, str(id))["state"] for id in ids} == {"completed"}
+    assert [one["kind"] for one in told("history", FILE, str(ids[0]))].count("lost") == 1
+
+
+def test_until_idle_leaves_living_workers_their_runs(working: Any, submit: Submit, iocflow: Any, told: Told) -> None:
+    """A worker that goes on for longer than a lease lives: its run is not waited for until it ends."""
+    id = submit("PO-1", takes=60.0)
+    worker = working("worker", FILE)
+    worker.until("checking PO-1")
+    done = iocflow("worker", FILE, "--until-idle", timeout=50)
+    assert (done.returncode, done.stdout) == (0, "no run is ready; 1 running\n"), done.stderr
+    assert "lost" not in [one["kind"] for one in told("history", FILE, str(id))]
+
+
 def test_serve_has_a_worker_beside_the_launchers(working: Any, orders: Path, iocflow: Any, told: Told) -> None:
     """An event is submitted and settled at once; the worker of the same daemon does its run."""
     daemon = working("serve", FILE)

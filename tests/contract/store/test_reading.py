@@ -73,6 +73,21 @@ def test_lists_can_be_narrowed_and_paged(store: Store, all_states: dict[State, l
     assert pages == sorted(run for state in ("failed", "queued", "running") for run in all_states[state])
 
 
+def test_a_group_s_runs_are_found_in_every_state(store: Store, work: Work, all_states: dict[State, list[int]]) -> None:
+    """Lists of one group have its open runs and its closed ones, each in the states that are asked for."""
+    more = {group: [work.submit(group=group) for _ in range(2)] for group in ("g-failed", "g-new")}
+    for group, queued in more.items():
+        closed = all_states["failed"][:1] if group == "g-failed" else []
+        assert [one.id for one in store.runs(group=group, states=["queued"])] == queued
+        assert [one.id for one in store.runs(group=group, states=["failed", "queued", "waiting"])] == closed + queued
+        assert [one.id for one in store.runs(group=group)] == closed + queued
+        assert store.runs(group=group, states=["running", "suspended"]) == []
+    for state, runs in all_states.items():
+        for status in filter(None, map(store.status, runs)):
+            if status.group is not None:
+                assert status.id in [one.id for one in store.runs(group=status.group, states=[state])]
+
+
 def test_counts_are_of_every_state(store: Store, all_states: dict[State, list[int]]) -> None:
     """Nothing vanishes: the counts of all states add up to what was accepted."""
     assert store.counts() == dict.fromkeys(all_states, 2)

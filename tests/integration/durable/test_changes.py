@@ -16,7 +16,7 @@ from tests.integration.durable.house import House, Ledger
 class Order(ProcessContext):
     """A context that counts."""
 
-    seed_data: int
+    seed_data: int = 0
     n: int = 0
     total: Decimal = Decimal(0)
     text: str = ""
@@ -99,14 +99,14 @@ def test_a_processor_that_is_gone(house: House) -> None:
 class Old(ProcessContext):
     """As it was when the run began."""
 
-    seed_data: int
+    seed_data: int = 0
     amount: str = "12 apples"
 
 
 class Changed(ProcessContext):
     """As it is now: it cannot read what the old one wrote."""
 
-    seed_data: int
+    seed_data: int = 0
     amount: int = 0
 
 
@@ -114,7 +114,7 @@ class Upgraded(ProcessContext):
     """As it is now: it can read what older ones wrote."""
 
     version: ClassVar[int] = 1
-    seed_data: int
+    seed_data: int = 0
     amount: int = 0
 
     @classmethod

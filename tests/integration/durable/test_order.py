@@ -9,7 +9,7 @@ from tests.integration.durable.house import House, Ledger
 class Numbered(ProcessContext):
     """The context of one message."""
 
-    seed_data: int
+    seed_data: int = 0
 
 
 def readers(house: House) -> Ledger:

@@ -16,7 +16,7 @@ from tests.integration.durable.house import House, Ledger
 class Deal(ProcessContext):
     """What was heard, in order."""
 
-    seed_data: int
+    seed_data: int = 0
     heard: tuple[str | int | dict[str, str], ...] = ()
     n: int = 0
     right: int = 0

@@ -295,14 +295,74 @@ def test_v4(house: House) -> None:
     assert begins[:9] == sorted(begins[:9])
 
 
+UNFIT = {"empty": "", "NUL": "a\0b", "surrogate": "a\ud800", "long": "n" * 256, "longer": "ä" * 1_000_000}
+"""Texts that name nothing, or that some store cannot keep."""
+
+
 @pytest.mark.parametrize("term", ["number", "submitter", "group"])
-@pytest.mark.parametrize("given", ["", "a\0b"])
+@pytest.mark.parametrize("given", UNFIT.values(), ids=UNFIT)
 def test_a_name_that_names_nothing_is_refused(house: House, term: str, given: str) -> None:
-    """What is to name a run for ever is not generated where it was given empty; nothing is stored on either store."""
+    """What is to name a run for ever is refused where no store keeps it, as what it is; nothing is stored."""
     house.sequence(total, context=Work)
-    with pytest.raises(SubmitError, match=f"no {term}"):
+    with pytest.raises(SubmitError, match=f"^{term} is .*no {term}") as caught:
         house.submit(seed=Order("ACME", "PO-1"), **{term: given})
+    assert len(str(caught.value)) < 300
     assert house.client.runs() == []
+
+
+@pytest.mark.parametrize("term", ["number", "submitter", "group"])
+@pytest.mark.parametrize("given", ["", "a\0b", "n" * 256])
+def test_a_name_in_a_seed_that_names_nothing_is_refused(house: House, term: str, given: str) -> None:
+    """The same of a name that the wiring takes from the seed: the message names the seed's field."""
+    house.sequence(total, context=Work, durable={term: "po"})
+    with pytest.raises(SubmitError, match=f"^the seed's po is .*no {term}"):
+        house.submit(seed=Order("ACME", given))
+    assert house.client.runs() == []
+
+
+def test_the_longest_names(house: House) -> None:
+    """Names of 255 characters of four bytes each are kept and found: that is what an index row of PostgreSQL takes."""
+    house.sequence(total, context=Work)
+    names = {term: sign * 255 for term, sign in (("submitter", "\U00010000"), ("number", "\U0001f600"), ("group", "ß"))}
+    run = house.submit(seed=Order("ACME", "1"), **names)
+    assert house.client.status(names["submitter"], names["number"]).id == run
+    assert [one.id for one in house.client.runs(group=names["group"])] == [run]
+
+
+def test_a_batch_reports_names_that_no_store_keeps(house: House) -> None:
+    """A number or group of a batch that cannot be kept is refused by itself, with its place; the others are taken."""
+    house.sequence(total, context=Work)
+    orders = [Order("ACME", po) for po in ("0", "n" * 3_000, "2", "a\0b", "4")]
+    report = house.client.submit_many("job", orders, number=lambda one: one.po, group=lambda one: "g" * len(one.po))
+    assert (report.new, [one.index for one in report.refused]) == (3, [1, 3])
+    report = house.client.submit_many("job", orders[:2], group=lambda one: one.po)
+    assert (report.new, [one.index for one in report.refused]) == (1, [1])
+    assert "group is" in str(report.refused[0].error)
+
+
+@pytest.mark.parametrize("name", UNFIT.values(), ids=UNFIT)
+def test_looking_for_a_name_that_no_store_keeps(house: House, name: str) -> None:
+    """There is no run by such a name, and the stores say so as they do of any other."""
+    house.sequence(total, context=Work)
+    house.submit(seed=Order("ACME", "1"), group="g")
+    with pytest.raises(UnknownRunError):
+        house.client.status(name, "1")
+    with pytest.raises(UnknownRunError):
+        house.client.status("job", name)
+    for term in ("processor", "submitter", "group"):
+        assert house.client.runs(**{term: name}) == []
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800", "w" * 4_001], ids=["NUL", "surrogate", "long"])
+@pytest.mark.parametrize("what", ["who", "why"])
+@pytest.mark.parametrize("do", ["cancel", "retry", "drop"])
+def test_what_an_operator_says_and_no_store_keeps(house: House, do: str, what: str, text: str) -> None:
+    """A name or reason of an operator that cannot be kept is refused before anything is done, and named."""
+    house.sequence(total, context=Work)
+    run = house.submit(seed=Order("ACME", "1"))
+    with pytest.raises(SubmitError, match=f"^{what} is "):
+        getattr(house.client, do)(run, **{what: text})
+    assert (house.state(run), house.kinds(run)) == ("queued", ["submitted"])
 
 
 def test_a_misspelt_term_is_refused(house: House) -> None:

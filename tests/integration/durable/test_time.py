@@ -17,7 +17,7 @@ from tests.integration.durable.house import House, Ledger
 class Work(ProcessContext):
     """A context that counts."""
 
-    seed_data: int
+    seed_data: int = 0
     n: int = 0
     right: int = 0
     cleaned: int = 0

@@ -14,7 +14,7 @@ from tests.integration.durable.house import House, Ledger
 class Booking(ProcessContext):
     """A context that counts."""
 
-    seed_data: int
+    seed_data: int = 0
     n: int = 0
     handled: str = ""
 

@@ -16,7 +16,7 @@ from tests.integration.durable.house import House, Ledger
 class Work(ProcessContext):
     """A context that counts."""
 
-    seed_data: int
+    seed_data: int = 0
     n: int = 0
 
 
@@ -147,11 +147,7 @@ def test_poison(house: House) -> None:
     """A run with which so many workers died is suspended as poison, with its group; others go on."""
     house.sequence(add, context=Work)
     poison, behind, other = house.submit(group="G"), house.submit(group="G"), house.submit(group="other")
-    for _ in range(3):
-        dead = house.store.register(30.0, "elsewhere", 1)
-        assert house.store.commit(dead, Batch(claim=1, alone=True), lease=30.0).claimed[0].id == poison
-        house.kit.advance(31)
-        house.store.sweep(deliveries=3)
+    kill(house, 3)
     house.work()
     assert [house.state(run) for run in (poison, behind, other)] == ["suspended", "queued", "completed"]
     status = house.client.status(poison)
@@ -159,6 +155,30 @@ def test_poison(house: House) -> None:
     assert house.client.retry(poison)
     house.work()
     assert house.wait_all([poison, behind]) == ["completed"] * 2
+
+
+def kill(house: House, deaths: int) -> None:
+    """Let workers die, one after the other, with the first run in hand, as soon as it is claimed."""
+    for _ in range(deaths):
+        dead = house.store.register(30.0, "elsewhere", 1)
+        house.store.commit(dead, Batch(claim=1, alone=True), lease=30.0)
+        house.kit.advance(31)
+        house.store.sweep(deliveries=deaths)
+
+
+def test_poison_tells_its_activity(house: House) -> None:
+    """A run with which workers died in its first activity names it, where the worker knew its plan; others theirs."""
+    house.sequence(activity(add, name="first"), add, context=Work)
+    unknown = house.submit()
+    kill(house, 3)
+    assert [house.client.status(unknown).activity, house.state(unknown)] == ["", "suspended"]
+    house.submit()
+    house.work()  # a worker that lives stores the plan, as those do that die
+    poison = house.submit()
+    kill(house, 3)
+    status = house.client.status(poison)
+    assert (status.reason, status.activity, status.waits) == ("poison", "first", ())
+    assert [run.activity for run in house.client.runs(states=["suspended"])] == ["first", "first"]
 
 
 def test_a_suspect_is_alone(house: House) -> None:

@@ -28,7 +28,7 @@ Serve = Callable[..., Any]
 class Number(ProcessContext):
     """A context whose seed is a number."""
 
-    seed_data: int
+    seed_data: int = 0
     square: int
 
 

@@ -48,6 +48,9 @@ class Given:
 class Bad(ProcessContext):
     anything: Any
     bare: list
+    table: dict
+    tables: dict[str, dict[str, Any]]
+    any_keys: dict[Any, str]
     thing: object
     call: Callable[[], int]
     connection: socket.socket
@@ -81,6 +84,9 @@ REASONS = [
     "seed_data: Any: annotate it with the type of the seed, or with None where there is none",
     f"anything: Any: {UNTYPED}",
     f"bare: list: bare[]: {UNTYPED}",
+    f"table: dict: table: {UNTYPED}",
+    f"tables: dict[str, dict[str, typing.Any]]: tables[][]: {UNTYPED}",
+    f"any_keys: dict[typing.Any, str]: any_keys[key]: {UNTYPED}",
     f"thing: object: {UNTYPED}",
     f"call: collections.abc.Callable[[], int]: {BY_NAME}",
     "connection: socket.socket: socket is no data; store the address, and connect in the activity",
