@@ -8,13 +8,14 @@ import socket
 import threading
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
 from iocflow.launch.launcher import Host
 from iocflow.launch.texts import error_text
 from iocflow.store.errors import StoreError
-from iocflow.store.launchers import Firing, Standing, Told
+from iocflow.store.launchers import End, Firing, Standing, Told
 
 __all__ = ["Ledger", "Served"]
 
@@ -45,6 +46,15 @@ class Served(Protocol):
         """Take note of how it stands; called about once a second, in a thread of the ledger, and must be quick."""
 
 
+@dataclass(eq=False, slots=True)
+class _Entry:
+    """Something to be written: a firing that is to begin, or one that ended; and what came of it."""
+
+    what: Firing | End
+    told: Told | None = None
+    error: StoreError | None = None
+
+
 class Ledger:
     """The firings of a daemon's launchers; a service of its host.
 
@@ -59,9 +69,12 @@ class Ledger:
         self._book = host.book
         self._daemon = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
         self._served: dict[str, Served] = {}
-        self._begun: dict[str, Firing] = {}
-        self._ended: dict[str, tuple[Firing, str, str]] = {}
-        self._lock = threading.RLock()
+        self._begun: set[str] = set()
+        self._waiting: list[_Entry] = []
+        self._known: dict[str, Standing] | None = None
+        self._new: dict[str, str] = {}
+        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._woken = threading.Event()
         self._thread: threading.Thread | None = None
         self._stopped = False
@@ -95,14 +108,19 @@ class Ledger:
         )
 
     def enter(self, launcher: Served) -> Standing | None:
-        """Note that a launcher is served; return how it stands, None when nobody knows.
+        """Note that a launcher is served; return how it stood at the daemon's start, None when nobody knows.
 
         Raises:
             StoreError: The store does not answer.
         """
         if self._book is None:
             return None
-        return self._book.serve({launcher.name: launcher.trigger}, self._daemon, LEASE)[launcher.name]
+        if self._known is None:
+            self._known = {one.name: one for one in self._book.standings()}
+        with self._lock:
+            self._new[launcher.name] = launcher.trigger
+        self._woken.set()
+        return self._known.get(launcher.name)
 
     def follow(self, launcher: Served) -> None:
         """Tell a launcher the news from now on."""
@@ -117,28 +135,20 @@ class Ledger:
         """
         if self._book is None:
             return Told("yours", None)
-        self._write(firing.name)
-        told = self._book.begin(firing, self._daemon, LEASE)
-        if told.answer == "yours":
-            with self._lock:
-                self._begun[firing.name] = firing
-        return told
+        entry = _Entry(firing)
+        self._put(entry)
+        if entry.told is None:
+            raise entry.error or StoreError("the store of schedules gave no answer")
+        return entry.told
 
     def settle(self, firing: Firing, outcome: str, run: str) -> None:
         """Note that a firing has ended; when the store does not answer, that is written later."""
-        if self._book is None:
-            return
-        with self._lock:
-            self._ended[firing.name] = firing, self._mask(outcome), run
-        try:
-            self._write(firing.name)
-        except StoreError as error:
-            self._fail(error)
+        if self._book is not None:
+            self._put(_Entry(End(firing, self._mask(outcome), run)))
 
     def give_back(self, name: str) -> None:
         """Leave a firing as if it had never begun; without the store's answer others have it when the lease is over."""
-        with self._lock:
-            self._begun.pop(name, None)
+        self._begun.discard(name)
         if self._book is not None:
             self._book.give_back(name, self._daemon)
 
@@ -147,19 +157,50 @@ class Ledger:
         if self._book is not None:
             self._book.skip(name, moment, missed)
 
-    def _write(self, name: str) -> None:
-        """Write the end of a firing that is not written yet."""
+    def flush(self) -> None:
+        """Write what could not be written before."""
+        with self._turn:
+            self._write()
+
+    def _put(self, entry: _Entry) -> None:
+        """Have an entry written, by whichever thread comes first together with all that wait by then."""
         with self._lock:
-            ended = self._ended.get(name)
-            if ended is None or self._book is None:
-                return
-            firing, outcome, run = ended
-            if not self._book.settle(firing, self._daemon, outcome, run):
-                logger.warning(
-                    "launcher %s: another daemon took over a tick that ended here, too", name, extra={"launcher": name}
-                )
-            del self._ended[name]
-            self._begun.pop(name, None)
+            self._waiting.append(entry)
+        with self._turn:
+            if entry in self._waiting:
+                self._write()
+
+    def _write(self) -> None:
+        """Write all entries that wait; ends that cannot be written wait on, and who wanted to begin hears of it."""
+        with self._lock:
+            entries, self._waiting = self._waiting, []
+            new, self._new = self._new, {}
+        if self._book is None or not (entries or new):
+            return
+        ends = [one for one in entries if isinstance(one.what, End)]
+        begins = [one for one in entries if isinstance(one.what, Firing)]
+        what = [one.what for one in ends if isinstance(one.what, End)]
+        wanted = [one.what for one in begins if isinstance(one.what, Firing)]
+        try:
+            if new:
+                self._book.serve(new, self._daemon, LEASE)
+            ended, told = self._book.write(what, wanted, self._daemon, LEASE)
+        except StoreError as error:
+            self._fail(error)
+            with self._lock:
+                self._waiting, self._new = [*ends, *self._waiting], {**new, **self._new}
+            for one in begins:
+                one.error = error
+            return
+        for end, fine in zip(what, ended, strict=True):
+            self._begun.discard(end.firing.name)
+            if not fine:
+                text = "another daemon took over a tick that ended here, too"
+                logger.warning(f"launcher %s: {text}", end.firing.name, extra={"launcher": end.firing.name})
+        for one, firing, answer in zip(begins, wanted, told, strict=True):
+            one.told = answer
+            if answer.answer == "yours":
+                self._begun.add(firing.name)
 
     def _main(self) -> None:
         while not self._stopped or self._begun:
@@ -187,8 +228,7 @@ class Ledger:
         """
         if self._book is None:
             return
-        for name in list(self._ended):
-            self._write(name)
+        self.flush()
         with self._lock:
             served = dict(self._served)
         if self._clock.monotonic() - self._shown > LEASE / 3:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-__all__ = ["GIVEN_UP_AFTER", "Answer", "Firing", "Launchers", "Standing", "Told"]
+__all__ = ["GIVEN_UP_AFTER", "Answer", "End", "Firing", "Launchers", "Standing", "Told"]
 
 GIVEN_UP_AFTER = 3
 """How often one firing is begun at most: a process that it kills every time is not to be killed for ever."""
@@ -78,6 +78,14 @@ class Firing:
     asked: int = 0
 
 
+class End(NamedTuple):
+    """What became of a firing that was begun: in words, and the run that it started when it was one, else empty."""
+
+    firing: Firing
+    outcome: str
+    run: str
+
+
 Answer = Literal["yours", "done", "busy", "paused", "given up"]
 """Whether a firing may begin: it is the caller's; it was dealt with before; a tick is in hand, maybe this one; the
 launcher is paused; it was begun before and never ended, too often. The last two deal with it."""
@@ -124,11 +132,14 @@ class Launchers(Protocol):
     def standings(self, names: Sequence[str] = ()) -> list[Standing]:
         """Return how launchers stand, by name: those that are asked for, or all."""
 
-    def begin(self, firing: Firing, daemon: str, lease: float) -> Told:
-        """Give a firing to a daemon, if nobody had it: one gets it. It has to settle it before its lease is over."""
+    def write(
+        self, ends: Sequence[End], begins: Sequence[Firing], daemon: str, lease: float
+    ) -> tuple[list[bool], list[Told]]:
+        """Deal with firings that have ended, then give others to a daemon; answer each, in order.
 
-    def settle(self, firing: Firing, daemon: str, outcome: str, run: str) -> bool:
-        """Deal with a firing that has ended; False when another daemon took it over meanwhile."""
+        Of all daemons that ask for a firing one gets it. It has to end it, or show life, before its lease is over. An
+        end is False when another daemon took the firing over meanwhile.
+        """
 
     def give_back(self, name: str, daemon: str) -> None:
         """Leave the firing that a daemon has in hand as if it had never begun it."""

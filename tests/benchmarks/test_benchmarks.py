@@ -16,6 +16,7 @@ import pytest
         ("inline.py", [r"bare loop.* us  x1\.00", r"iocflow SequenceProcessor.* us  x\d"]),
         ("loading.py", [r"first load.* ms", r"check 200 beans.* ms", r"build and close 200 beans.* ms"]),
         ("store_commits.py", [r"raw commit, 1 rows.* us  x1\.00", r"store commit, 64 runs of 5 steps.* us  x\d"]),
+        ("timers.py", [r"APScheduler alone .*ticks/s", r"daemon over SQLite .*p99.* ms"]),
         ("startup.py", [r"python -c pass.* ms", r"iocflow --help.* ms"]),
         (
             "durable.py",

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-from iocflow.store.errors import StoreError
-from iocflow.store.launchers import GIVEN_UP_AFTER, Answer, Firing, Standing, Told
+from iocflow.store.launchers import GIVEN_UP_AFTER, Answer, End, Firing, Standing, Told
 from iocflow.store.sql.tables import Tables
 
 T = TypeVar("T")
@@ -99,15 +98,19 @@ class SqlLaunchers:
         with self._read() as tables:
             return _standings(tables, names)
 
-    def begin(self, firing: Firing, daemon: str, lease: float) -> Told:
-        """Give a firing to a daemon, if nobody had it."""
-        return self._write(lambda tables: _begin(tables, firing, daemon, lease))
+    def write(
+        self, ends: Sequence[End], begins: Sequence[Firing], daemon: str, lease: float
+    ) -> tuple[list[bool], list[Told]]:
+        """Deal with firings that have ended, then give others to a daemon; answer each, in order."""
 
-    def settle(self, firing: Firing, daemon: str, outcome: str, run: str) -> bool:
-        """Deal with a firing that has ended; False when another daemon took it over meanwhile."""
+        def work(tables: Tables) -> tuple[list[bool], list[Told]]:
+            names = sorted({one.firing.name for one in ends} | {one.name for one in begins})
+            rows = {name: tables.row(_LOCKED, name=name) for name in names}  # in one order for all daemons
+            ended = [_end(tables, one, daemon) for one in ends]
+            rows |= {one.firing.name: tables.row(_LOCKED, name=one.firing.name) for one in ends}
+            return ended, [_begin(tables, rows[one.name], one, daemon, lease) for one in begins]
 
-        values = _values(firing) | {"daemon": daemon, "outcome": outcome, "run": run}
-        return self._write(lambda tables: tables.write(_SETTLE, now=tables.now, **values) > 0)
+        return self._write(work)
 
     def give_back(self, name: str, daemon: str) -> None:
         """Leave the firing that a daemon has in hand as if it had never begun it."""
@@ -148,10 +151,14 @@ def _values(firing: Firing) -> dict[str, Any]:
     return {"name": firing.name, "moment": firing.moment, "asked": firing.asked, "missed": firing.missed}
 
 
-def _begin(tables: Tables, firing: Firing, daemon: str, lease: float) -> Told:
-    row = tables.row(_LOCKED, name=firing.name)
-    if row is None:
-        raise StoreError(f"the store knows no launcher {firing.name}: its row was deleted while a daemon served it")
+def _end(tables: Tables, end: End, daemon: str) -> bool:
+    values = _values(end.firing) | {"daemon": daemon, "outcome": end.outcome, "run": end.run}
+    return tables.write(_SETTLE, now=tables.now, **values) > 0
+
+
+def _begin(tables: Tables, row: Sequence[Any] | None, firing: Firing, daemon: str, lease: float) -> Told:
+    if row is None:  # somebody deleted it; it is made again when the daemon shows life
+        return Told("busy", None, lease)
     upto, paused, answered, busy, holder, doing, tries = row
     wanted = f"asked {firing.asked}" if firing.asked else repr(firing.moment)
     if holder not in (None, daemon) and busy > tables.now:

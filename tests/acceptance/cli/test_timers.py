@@ -40,7 +40,7 @@ store: {store}
 launchers:
   often: {{processor: noting, every: 700ms}}
   daily: {{processor: noting, cron: "30 6 * * *"}}
-  hanging: {{processor: hanging, cron: "* * * * *"}}
+  hanging: {{processor: hanging, cron: "0 0 1 1 *"}}
 processors:
   noting: {{context: iocflow.ProcessContext, sequence: [timers.note]}}
   hanging: {{context: iocflow.ProcessContext, sequence: [timers.hang]}}

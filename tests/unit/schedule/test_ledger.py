@@ -55,6 +55,7 @@ class Served:
         self.timer: Timer = self.host.service(Timer)
         self.ledger: Ledger = self.host.service(Ledger)
         self.launcher.start(self.host)
+        self.ledger.flush()
 
     def turn(self) -> None:
         """Let the timer fire what is due, and wait until that is dealt with."""
