@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Generic, Literal, TypeVar, get_args
 
 from iocflow.context import ProcessContext
 from iocflow.error_handling import HandlesErrors, OnErrorLike, as_handlers, seconds
-from iocflow.errors import refuse_class
+from iocflow.errors import refuse_unfit
 
 Result = ProcessContext | str | None | Awaitable[ProcessContext | str | None]
 """What `execute` may return: the context from now on, a named result for routing, None, or an awaitable of these."""
@@ -110,8 +110,8 @@ def activity(
         on_lost: What a durable engine does about an attempt of which nobody knows how it ended, because its process
             died: `retry` it, or open an `incident` for a person to decide.
     """
+    refuse_unfit(what, "execute" if isinstance(what, Activity) else "__call__", awaited=True)
     if not isinstance(what, Activity):
-        refuse_class(what)
         if not callable(what):
             raise TypeError(f"{what!r} is no activity: subclass Activity, or wire a function that takes the context")
         what = FunctionActivity(what, args)

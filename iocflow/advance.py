@@ -140,7 +140,7 @@ class _Move:
 
     def close(self, frame: Frame, outcome: str, error: ErrorRecord | None = None, *, raises: bool = False) -> None:
         """End the frame's activities; run its `finally`, then leave it."""
-        end: End = {"outcome": outcome, "error": error, "raises": raises, "last": frame.get("last")}
+        end = End(outcome=outcome, error=error, raises=raises, last=frame.get("last"))
         if self.of(frame)["finally"] and not {"closing", "solo", "seeding"} & set(frame):
             frame["closing"], frame["used"] = end, 0
             frame.pop("whole", None)
@@ -184,11 +184,9 @@ class _Move:
 
     def attempt(self, frame: Frame) -> None:
         """Begin the next attempt of the current step."""
-        frame["n"] += 1
-        frame["used"] += 1
+        frame |= {"n": frame["n"] + 1, "used": frame["used"] + 1}
         frame.pop("wait", None)
-        limit = self.of(frame)["max"]
-        step = self.step(frame)
+        limit, step = self.of(frame)["max"], self.step(frame)
         if frame["used"] > limit:
             frame["n"] -= 1
             error = record_of(StepLimitError, f"{self.path(frame)}: more than {limit} attempts; see max_steps")
@@ -226,10 +224,8 @@ class _Move:
         """Do what the handlers decided about the frame's error."""
         error: ErrorRecord = {**frame["error"], "logged": True}
         frame["asked"] = frame.get("asked", False) or reply.get("stop", False)
-        decision = reply.get("decision", "")
         frame["error"] = error
-        if "error" in reply:
-            error, decision = reply["error"], "raise"
+        error, decision = (reply["error"], "raise") if "error" in reply else (error, reply.get("decision", ""))
         if "whole" in frame:
             if decision == "stop":
                 self.close(frame, "STOPPED")
@@ -374,7 +370,6 @@ class _Move:
     def group(self, frame: Frame, errors: list[ErrorRecord]) -> ErrorRecord:
         """Return the one error of several branches or items."""
         parts = "branches" if self.of(frame)["kind"] == "split" else "items"
-        record = record_of(
-            ExceptionGroup, f"{len(errors)} of the {parts} of {frame['path'].rstrip('/') or frame['p']} failed"
-        )
+        path = frame["path"].rstrip("/") or frame["p"]
+        record = record_of(ExceptionGroup, f"{len(errors)} of the {parts} of {path} failed")
         return {**record, "errors": errors, "logged": all(error["logged"] for error in errors)}

@@ -54,16 +54,11 @@ class StepInfo:
 
     def __init__(self, run_id: str = "", processor: str = "", scheduled_for: datetime | None = None) -> None:
         """Make the info of a run; the engine sets the rest before every attempt."""
-        self.run_id = run_id
-        self.processor = processor
-        self.scheduled_for = scheduled_for
-        self.activity = ""
-        self.attempt = 1
+        self.run_id, self.processor, self.scheduled_for = run_id, processor, scheduled_for
+        self.activity, self.idempotency_key, self.attempt, self.parts = "", "", 1, 0
         self.deadline: float | None = None
-        self.idempotency_key = ""
         self.memo: dict[str, Any] = {}
         self.failure: ErrorRecord | None = None
-        self.parts = 0
 
     def remaining(self) -> float | None:
         """Return the seconds that are left of the time limit, never below 0; None without a limit."""

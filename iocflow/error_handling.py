@@ -11,7 +11,7 @@ from datetime import timedelta
 from threading import TIMEOUT_MAX
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
-from iocflow.errors import RecordedError, qualified, refuse_class
+from iocflow.errors import RecordedError, qualified, refuse_unfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def as_handlers(on_error: OnErrorLike | None) -> tuple[HandlesErrors, ...]:
     """Return the chain of handlers that an `on_error=` value means."""
     if on_error is None:
         return ()
-    refuse_class(on_error)
+    refuse_unfit(on_error, "handle_error", awaited=True)
     entries = [on_error] if isinstance(on_error, Decision) or hasattr(on_error, "handle_error") else on_error
     if not isinstance(entries, Sequence):
         raise TypeError(f"on_error takes handlers (with a method handle_error) and decisions, not {on_error!r}")
@@ -221,7 +221,7 @@ def as_handlers(on_error: OnErrorLike | None) -> tuple[HandlesErrors, ...]:
 
 
 def _handler(entry: object) -> HandlesErrors:
-    refuse_class(entry)
+    refuse_unfit(entry, "handle_error", awaited=True)
     if not callable(getattr(entry, "handle_error", None)):
         raise TypeError(f"{entry!r} is no error handler: it needs a method handle_error(context, error)")
     return cast(HandlesErrors, entry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import time
 from typing import NotRequired, TypedDict
@@ -76,10 +77,21 @@ class ErrorRecord(TypedDict):
     over: NotRequired[str]
 
 
-def refuse_class(thing: object) -> None:
-    """Raise when a class stands where an object of it is wanted."""
+def refuse_unfit(thing: object, method: str = "__call__", *, awaited: bool = False) -> None:
+    """Raise when a class stands where an object of it is wanted, or when a call of `method` would not run it."""
     if isinstance(thing, type):
         raise TypeError(f"{thing.__name__} is a class: make an object of it, as in {thing.__name__}()")
+    if why := deferral(thing, method, awaited=awaited):
+        raise TypeError(f"{getattr(thing, '__qualname__', type(thing).__qualname__)} {why}: write a plain function")
+
+
+def deferral(thing: object, method: str = "__call__", *, awaited: bool = False) -> str:
+    """Return why a call does not run a function, or the `method` of an object or class: it is async, or yields."""
+    functions = thing, getattr(thing, method, None)
+    if not awaited and any(map(inspect.iscoroutinefunction, functions)):
+        return "is async, and nobody awaits it"
+    yields = any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in functions)
+    return "yields, and nobody takes what it yields" if yields else ""
 
 
 def qualified(cls: type) -> str:
@@ -105,9 +117,7 @@ class RecordedError(IocflowError):
     def __init__(self, record: ErrorRecord) -> None:
         """Take the parts of `record`."""
         super().__init__(record)
-        self.type = record["type"]
-        self.names = tuple(record["names"])
-        self.cause = record["cause"]
+        self.type, self.names, self.cause = record["type"], tuple(record["names"]), record["cause"]
 
     def __str__(self) -> str:
         """Return the message of the original."""

@@ -16,10 +16,7 @@ from iocflow.processor import Body, Options, Processor
 
 C = TypeVar("C", bound=ProcessContext)
 
-_REMEDY = (
-    "list its values by `collect`, or leave it without a value before the for-each: then each item that sets it has"
-    " its own"
-)
+_REMEDY = "list its values by `collect`, or leave it without a value before the for-each: then each item has its own"
 _NOT_OWN = "{!r} is no field that is yours to set; name another"
 
 
@@ -171,7 +168,6 @@ class ForEachProcessor(Processor[C]):
     def _all(self, context: C) -> Sequence[Any]:
         items = getattr(context, self.items)
         if not isinstance(items, Sequence) or isinstance(items, str | bytes):
-            raise TypeError(
-                f"{self.name}: context.{self.items} is a {type(items).__name__}; for-each wants a list or tuple"
-            )
+            kind = type(items).__name__
+            raise TypeError(f"{self.name}: context.{self.items} is a {kind}; for-each wants a list or tuple")
         return items

@@ -9,11 +9,17 @@ from iocflow.context import ProcessContext, StepInfo
 from iocflow.run import RunEvent
 
 RunObserver = Callable[[RunEvent], None]
-"""Takes one frozen event at a time, in the thread that runs the activity; what it raises is logged and dropped."""
+"""Takes one frozen event at a time, in the thread that runs the activity; what it raises is logged and dropped.
+
+It is a plain function, not an `async` one: nobody would await it.
+"""
 
 
 class Interceptor(Protocol):
-    """Wraps every attempt of every activity, inside its error handling; the first one wired is outermost."""
+    """Wraps every attempt of every activity, inside its error handling; the first one wired is outermost.
+
+    `around_step` is a plain method, not an `async` one; what `proceed` returns is awaited already.
+    """
 
     def around_step(
         self, step: StepInfo, context: Any, proceed: Callable[[], ProcessContext | str | None]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Unpack
 from iocflow.activity import BoundActivity, StepLike, activity, bound
 from iocflow.compiler import Compiler
 from iocflow.context import ProcessContext, changes, merge
+from iocflow.errors import refuse_unfit
 from iocflow.plan import ProcessorPlan
 from iocflow.processor import Body, Options, Processor
 
@@ -37,6 +38,7 @@ class ParallelSplitProcessor(Processor[C]):
     ) -> None:
         """Take the branches by name, each an activity, a processor or a list, and an own joiner if one is wanted."""
         self.joiner = join
+        refuse_unfit(join)
         if not branches:
             raise ValueError("a parallel split needs at least one branch")
         super().__init__(*(self._branch(name, steps, options) for name, steps in branches.items()), **options)

@@ -364,7 +364,8 @@ class Performer:
         made = event(self.info.run_id, self.info.processor, *what)
         for observer in self.parts.observers:
             try:
-                observer(made)
+                if isinstance(observer(made), Awaitable):
+                    raise TypeError(f"{observer} is async, and nobody awaits it")
             except Exception:
                 self._logger.exception("an observer failed on %s", type(made).__name__)
 
@@ -377,10 +378,9 @@ def settle(
     Raises:
         TypeError: It is neither a context nor a named result nor None.
     """
+    if isinstance(result, Awaitable):
+        result = runner.run(result, timeout)
     if result is None or isinstance(result, ProcessContext | str):
         return result
-    awaited = runner.run(result, timeout) if hasattr(result, "__await__") else result
-    if awaited is None or isinstance(awaited, ProcessContext | str):
-        return awaited
     kinds = "a context, a str (a named result) or None"
-    raise TypeError(f"{activity.name} returned a {type(awaited).__name__}: {kinds} is wanted")
+    raise TypeError(f"{activity.name} returned a {type(result).__name__}: {kinds} is wanted")

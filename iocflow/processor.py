@@ -16,7 +16,7 @@ from iocflow.async_runner import AsyncRunner
 from iocflow.compiler import Compiler, Composed
 from iocflow.context import ProcessContext, StepInfo
 from iocflow.error_handling import OnErrorLike, as_handlers
-from iocflow.errors import UnsupportedActivityError, refuse_class
+from iocflow.errors import UnsupportedActivityError, deferral, refuse_unfit
 from iocflow.hooks import Interceptor, RunObserver
 from iocflow.inline_loop import InlineLoop
 from iocflow.perform import settle
@@ -213,8 +213,10 @@ class Processor(Composed[C]):
         """Add an application's hooks, outside the processor's own, and its runner; called before the first run."""
         self.parts.observers = (*observers, *self.parts.observers)
         self.parts.interceptors = (*interceptors, *self.parts.interceptors)
-        for hook in (*self.parts.observers, *self.parts.interceptors):
-            refuse_class(hook)
+        for observer in self.parts.observers:
+            refuse_unfit(observer)
+        for interceptor in self.parts.interceptors:
+            refuse_unfit(interceptor, "around_step")
         self.runner = self._own_runner or runner or AsyncRunner()
         self.calls, self.names = self._plain()
 
@@ -358,6 +360,8 @@ def _check_context(processor: str, made: type) -> None:
     if not issubclass(made, ProcessContext):
         what = f"context= is the class of contexts or a function that makes one, not a {made.__name__}"
         raise TypeError(f"{processor}: {what}: subclass ProcessContext")
+    if why := deferral(made, "set_seed_data"):
+        raise TypeError(f"{processor}: {made.__name__}.set_seed_data {why}: write a plain function")
     if getattr(getattr(made, "__dataclass_params__", None), "frozen", False):
         raise TypeError(f"{processor}: {made.__name__} is frozen, and activities set fields: leave frozen=True out")
 

@@ -20,6 +20,7 @@ from iocflow.container.checking.roles import ACTIVITY, Roles
 from iocflow.container.checking.step_options import step_options
 from iocflow.container.checking.templates import Templates
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, fields_of, member_of, shown
+from iocflow.container.inspecting.calling import uncallable
 from iocflow.container.inspecting.parameters import Signature, arranged
 from iocflow.container.nodes import is_unresolved
 from iocflow.wiring import BeanInfo, Node, Place, Scalar, Table, check_id, did_you_mean
@@ -225,6 +226,8 @@ class Beans:
             self._checks.error(place, f"{what}and `{shown(made)}` has no such method", did_you_mean(name, methods))
         elif inspect.isfunction(member) and self._needs(member):
             self._checks.error(place, f"{what}which needs arguments", "name a method without any")
+        elif why := uncallable(made, name, awaited=True):
+            self._checks.error(place, f"{what}which {why}", "write it without `yield`")
         else:
             return name
         return ""

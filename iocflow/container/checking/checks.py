@@ -21,7 +21,7 @@ from iocflow.container.inspecting.annotations import (
     shown,
     shown_one,
 )
-from iocflow.container.inspecting.calling import protocol_refusal
+from iocflow.container.inspecting.calling import protocol_deferral, protocol_refusal
 from iocflow.container.inspecting.coercion import Coercion, MisfitError
 from iocflow.container.inspecting.parameters import Signatures
 from iocflow.container.nodes import clipped, described, has_unresolved, is_literal, is_table, is_tagged, is_unresolved
@@ -246,8 +246,20 @@ class Checks:
         """Note it when the bean `id` is not what its use at `place` wants."""
         if self.fits(self.candidate(id), annotation):
             self.demand(id, annotation, what, place)
+            self.awaits(self.candidate(id), annotation, f"{what} is `{id}`", place, self.defined_here(id))
         else:
             self.misfit(id, annotation, what, place)
+
+    def awaits(
+        self, found: Candidate, annotation: Any, what: str, place: Place, related: tuple[tuple[Place, str], ...] = ()
+    ) -> None:
+        """Note a method that is async, where the Protocol that it meets has one that nobody awaits."""
+        known = not found.loose
+        faults = [(one, protocol_deferral(found.cls, one)) for one in alternatives(annotation) if known]
+        if faults and all(method for _, method in faults):
+            protocol, method = faults[0]
+            text = f"{what}, whose `{method}` is async, and that of `{shown(protocol)}` is not: nobody awaits it"
+            self.error(place, text, f"write `def {method}`", related=related)
 
     def fitting(self, annotation: Any) -> Callable[[str], bool]:
         """Return what tells whether a bean or processor can be given where `annotation` stands."""

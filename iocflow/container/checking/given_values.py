@@ -84,6 +84,8 @@ class GivenValues:
             self._misfit(node, shown_one(bean.type), annotation, what)
         elif bean.loose:
             bean.demands.append(wants(annotation, what, node.place))
+        else:
+            self._checks.awaits(Candidate(bean.type), annotation, f"{what} is {shown_one(bean.type)}", node.place)
         return Inner(bean)
 
     def _items(self, node: Listing, annotation: Any, what: str) -> Value:

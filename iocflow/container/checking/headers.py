@@ -11,6 +11,7 @@ from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Demand
 from iocflow.container.checking.step_options import chosen_at
 from iocflow.container.inspecting.annotations import UNKNOWN, alternatives, is_protocol, met_by, shown
+from iocflow.container.inspecting.calling import yielding
 from iocflow.container.nodes import described
 from iocflow.wiring import Place, Scalar, Table
 
@@ -67,6 +68,9 @@ def read_header(id: str, place: Place, table: Table, checks: Checks, *, template
     if bean.kind == "factory" and inspect.iscoroutinefunction(bean.target):
         remedy = "let it return the object itself, and connect in `init:`, which may be async"
         checks.error(table.entries["factory"].place, f"`factory` of {bean.owner} is an async function", remedy)
+    elif bean.kind == "factory" and yielding(bean.target):
+        remedy = "let it return the object itself, and name what ends it in `close:`"
+        checks.error(table.entries["factory"].place, f"`factory` of {bean.owner} is a generator", remedy)
     return bean
 
 

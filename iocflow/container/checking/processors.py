@@ -11,6 +11,7 @@ from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Process, Rule
 from iocflow.container.checking.durables import read_durable
 from iocflow.container.inspecting.annotations import shown
+from iocflow.container.inspecting.calling import refusal, uncallable
 from iocflow.container.nodes import described
 from iocflow.context import ProcessContext
 from iocflow.exclusive_choice import ExclusiveChoiceProcessor
@@ -94,6 +95,10 @@ class Processors:
             text = f"{what} is {described(node)}, and `{shown(cls)}` is no context"
             self._checks.error(node.place, text, "let it subclass `iocflow.ProcessContext`")
             return None
+        method = "set_seed_data"
+        if why := uncallable(cls, method, awaited=False) or refusal(cls, method, ("seed_data",)):
+            text = f"{what} is {described(node)}, whose `{method}` {why}"
+            self._checks.error(node.place, text, f"write `def {method}(self, seed_data)`")
         needed = [one.name for one in self._checks.signatures.of(cls).parameters.values() if one.required]
         if dotted and needed:
             text = f"{what} is {described(node)}, which cannot be made without `{'`, `'.join(needed)}`"

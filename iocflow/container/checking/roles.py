@@ -12,7 +12,7 @@ from iocflow.activity import Activity
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Demand, Inner, Reference, Wire
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, missing, shown, shown_one
-from iocflow.container.inspecting.calling import refusal, takes
+from iocflow.container.inspecting.calling import refusal, takes, uncallable, yielding
 from iocflow.container.inspecting.contexts import activity_context, handler_context
 from iocflow.container.inspecting.parameters import Signatures
 from iocflow.container.nodes import with_article
@@ -23,13 +23,18 @@ __all__ = ["ACTIVITY", "HANDLER", "INTERCEPTOR", "JOINER", "OBSERVER", "Role", "
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role: its noun, what a bean has that fills it and what that is given, what is said of one that has it not."""
+    """A role: its noun, what a bean has that fills it and what that is given, what is said of one that has it not.
+
+    Attributes:
+        awaited: Whether what is async is awaited.
+    """
 
     noun: str
     member: str
     given: tuple[str, ...]
     lack: str
     remedy: str
+    awaited: bool = False
 
     def met(self, found: object) -> bool:
         """Return whether an object fills it."""
@@ -43,6 +48,7 @@ HANDLER = Role(
     ("context", "error"),
     "it has no `handle_error`",
     "name a bean that has it",
+    awaited=True,
 )
 OBSERVER = Role("observer", "__call__", ("event",), *_CALLABLE)
 INTERCEPTOR = Role(
@@ -109,7 +115,7 @@ class Roles:
             self._note(wire, place, text, role.remedy)
             return
         self._demand(wire, role.met, f"{what} wants {with_article(role.noun)}", place)
-        self._takes(wire, role.member, role.given, place, what)
+        self._takes(wire, role.member, role.given, place, what, awaited=role.awaited)
 
     def handles(self, wire: Wire, context: type | None, place: Place, what: str) -> None:
         """Note it when a handler is written for another context."""
@@ -134,7 +140,7 @@ class Roles:
         self._demand(wire, _is_activity, f"{what} wants an activity", place)
         bean, target = self.bean(wire), self.target(wire)
         if isinstance(target, type):
-            self._takes(wire, "execute", ("context",), place, what)
+            self._takes(wire, "execute", ("context",), place, what, awaited=True)
         if bean is not None and bean.kind == "call" and bean.target is not None:
             self._completely(bean)
         if target is not None and context is not None:
@@ -152,20 +158,23 @@ class Roles:
         if bean is not None and bean.loose:
             bean.demands.append(Demand(place, wanted, met))
 
-    def _takes(self, wire: Wire, method: str, given: tuple[str, ...], place: Place, what: str) -> None:
-        """Note once of a class or function that it cannot be called with what it is going to be given."""
+    def _takes(
+        self, wire: Wire, method: str, given: tuple[str, ...], place: Place, what: str, *, awaited: bool
+    ) -> None:
+        """Note once of a class or function that it cannot be called with what it is going to be given, or not run."""
         target, bean = self.target(wire), self.bean(wire)
         named = frozenset(() if bean is None else bean.keywords)
         if target is None or (target, method, named) in self._asked:
             return
         self._asked.add((target, method, named))
-        why = refusal(target, method, given, named)
+        why = uncallable(target, method, awaited=awaited) or refusal(target, method, given, named)
         if why and (target, method) not in self._refused:
             self._refused.add((target, method))
             name, arguments = target.__name__, ", ".join(given)
             called = f"whose `{method}`" if isinstance(target, type) else "which"
             wanted = f"def {method}(self, {arguments})" if isinstance(target, type) else f"def {name}({arguments})"
-            self._note(wire, place, f"{what} is {self._named(wire)}, {called} {why}", f"write `{wanted}`")
+            remedy = f"write `{wanted}`{' without `yield`' if why.startswith('yields') else ''}"
+            self._note(wire, place, f"{what} is {self._named(wire)}, {called} {why}", remedy)
 
     def _completely(self, bean: Bean) -> None:
         """Note what a function needs beside the context and is not given."""
@@ -181,6 +190,9 @@ class Roles:
             what = f"{bean} cannot be an activity: `{name}` takes no {argument}"
             self._checks.error(bean.place, what, "let it take the context")
             return
+        if yielding(bean.target):
+            what = f"{bean} cannot be an activity: `{name}` yields, and nobody takes what it yields"
+            self._checks.error(bean.place, what, "write it without `yield`")
         for one in parameters[1:]:
             if one.by_position and (one.name in bean.keywords or (one.required and not one.several)):
                 what = f"{bean} cannot be given `{one.name}`, which `{name}` takes by position only"

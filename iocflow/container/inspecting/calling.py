@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from typing import Any
 
-from iocflow.container.inspecting.annotations import is_protocol, member_of, members
+from iocflow.container.inspecting.annotations import UNKNOWN, classes_in, is_protocol, member_of, members, resolved
+from iocflow.errors import deferral
 
-__all__ = ["protocol_refusal", "refusal", "takes"]
+__all__ = ["protocol_deferral", "protocol_refusal", "refusal", "takes", "uncallable", "yielding"]
 
+_OPEN: tuple[Any, ...] = (UNKNOWN, Any, object)
 _PLAIN = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -45,10 +47,40 @@ def refusal(target: Any, name: str, given: Sequence[str], named: Collection[str]
     return ""
 
 
+def uncallable(target: Any, name: str, *, awaited: bool) -> str:
+    """Return why a call of `target`, or of a class's method `name`, runs nothing; in words that follow its name.
+
+    It is no function at all, async where nobody awaits it, or yields. Empty when it runs, and when nobody knows.
+    """
+    if isinstance(target, type):
+        found = member_of(target, name)
+        if found is not None and not callable(found) and not hasattr(found, "__get__"):
+            return "is no method"
+        target = getattr(found, "__func__", found)
+    return deferral(target, awaited=awaited)
+
+
+def yielding(target: Any) -> bool:
+    """Return whether a function yields, so that a call runs nothing of it."""
+    return bool(deferral(target, awaited=True))
+
+
 def takes(function: Any, number: int) -> bool:
     """Return whether a function takes so many arguments by position; in doubt it does."""
     code = getattr(function, "__code__", None)
     return code is None or code.co_argcount >= number or bool(code.co_flags & inspect.CO_VARARGS)
+
+
+def protocol_deferral(cls: type, protocol: Any) -> str | None:
+    """Return the first method of a Protocol that is async in `cls`, and whose callers do not await it."""
+    for name in members(protocol) if is_protocol(protocol) else ():
+        declared = member_of(protocol, name)
+        if inspect.isfunction(declared) and inspect.iscoroutinefunction(member_of(cls, name)):
+            returned = list(classes_in(resolved(declared).get("return", UNKNOWN)))
+            known = returned and not any(one in _OPEN or issubclass(one, Awaitable) for one in returned)
+            if known and not inspect.iscoroutinefunction(declared):
+                return name
+    return None
 
 
 def protocol_refusal(cls: type, protocol: type) -> tuple[str, str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def test_an_awaitable_may_not_give_anything_else(wire: Wire, result: object) -> 
 
 
 def test_generators_are_refused(wire: Wire) -> None:
-    """An `execute` with a `yield` in it would silently do nothing: it is a TypeError of the activity."""
+    """An `execute` with a `yield` in it would silently do nothing: it is refused, when it is run at the latest."""
 
     def generator(context: Box) -> Iterator[None]:
         context.n += 1
@@ -83,8 +84,10 @@ def test_generators_are_refused(wire: Wire) -> None:
         yield
 
     for one, kind in ((generator, "generator"), (async_generator, "async_generator")):
-        run = wire(one).launch()
-        assert str(run.error).startswith(f"{kind.replace('_', '-')} returned a {kind}: ")
+        with pytest.raises(TypeError, match=rf"{one.__name__} yields, and nobody takes what it yields"):
+            wire(one)
+        run = wire(functools.partial(lambda one, context: one(context), one)).launch()
+        assert str(run.error).startswith(f"lambda returned a {kind}: ")
 
 
 def test_one_loop_for_a_processor() -> None:

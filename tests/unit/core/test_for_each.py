@@ -325,7 +325,7 @@ def test_what_items_change_is_joined(wire: Wire) -> None:
     assert isinstance(run.error, JoinConflictError)
     assert str(run.error) == (
         "item 0 and item 1 changed 'square' differently; list its values by `collect`, or leave it without a value"
-        " before the for-each: then each item that sets it has its own"
+        " before the for-each: then each item has its own"
     )
 
 

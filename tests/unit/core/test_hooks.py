@@ -260,18 +260,6 @@ def test_an_interceptor_sees_the_awaited_result() -> None:
     assert seen == ["inside", "awaited"]
 
 
-def test_an_async_interceptor_is_awaited() -> None:
-    """An interceptor may itself be a coroutine function, as long as what it wraps is not."""
-
-    class Slowly:
-        async def around_step(self, step: StepInfo, context: Any, proceed: Callable[[], Any]) -> Any:
-            await asyncio.sleep(0)
-            return proceed()
-
-    run = SequenceProcessor([yes], context=Box, interceptors=[Slowly()]).do_activities()  # type: ignore[list-item]
-    assert run.steps[0].result == "yes"
-
-
 def test_an_interceptor_may_leave_the_activity_out() -> None:
     """Without `proceed` the activity does not run, and the run goes on: a cache."""
     skip = Steering(lambda step, context, proceed: "cached" if step.activity == "add" else proceed())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,10 +13,13 @@ from unit.core.test_wiring import Inc, sequence
 
 from iocflow import (
     CONTINUE,
+    Activity,
+    App,
     ExclusiveChoiceProcessor,
     ForEachProcessor,
     LoggingErrorHandler,
     OnError,
+    Outcome,
     ParallelSplitProcessor,
     Retry,
     RetryingErrorHandler,
@@ -45,6 +50,85 @@ def test_a_class_is_no_object_of_it(wire: Any, cls: type) -> None:
     """Wherever an activity, a handler or a hook is wired, its class is refused, and what to write is told."""
     with pytest.raises(TypeError, match=rf"^{cls.__name__} is a class: make an object of it, as in {cls.__name__}\(\)"):
         wire(cls)
+
+
+async def later(*_: Any) -> None: ...
+
+
+def some(*_: Any) -> Iterator[int]:
+    yield 1
+
+
+async def some_later(*_: Any) -> AsyncIterator[int]:
+    yield 1
+
+
+def bearing(method: str, function: Any) -> Any:
+    """An object of a class with that method, and no other."""
+    return type("Bearing", (), {method: function})()
+
+
+def activity_of(function: Any) -> Any:
+    """An activity whose `execute` that is."""
+    return type("Acting", (Activity,), {"execute": function})()
+
+
+def context_of(function: Any) -> Any:
+    """A context whose `set_seed_data` that is."""
+    return type("Seeded", (Box,), {"set_seed_data": function})
+
+
+NEVER_RUN: dict[str, Any] = {
+    "observer": lambda function: sequence(add, observers=[function]),
+    "partial observer": lambda function: sequence(add, observers=[functools.partial(function, 1)]),
+    "observer object": lambda function: sequence(add, observers=[bearing("__call__", function)]),
+    "interceptor": lambda function: sequence(add, interceptors=[bearing("around_step", function)]),
+    "app's observer": lambda function: App(sequence(add), observers=[function]),
+    "app's interceptor": lambda function: App(sequence(add), interceptors=[bearing("around_step", function)]),
+    "joiner": lambda function: ParallelSplitProcessor({"a": add}, join=function, context=Box),
+    "joiner object": lambda function: ParallelSplitProcessor(
+        {"a": add}, join=bearing("__call__", function), context=Box
+    ),
+    "context": lambda function: SequenceProcessor([add], context=context_of(function)),
+}
+AWAITED: dict[str, Any] = {
+    "function": sequence,
+    "partial": lambda function: sequence(functools.partial(function, 1)),
+    "callable": lambda function: sequence(bearing("__call__", function)),
+    "activity": lambda function: sequence(activity_of(function)),
+    "handler": lambda function: sequence(add, on_error=bearing("handle_error", function)),
+    "one of several handlers": lambda function: activity(add, on_error=[CONTINUE, bearing("handle_error", function)]),
+}
+
+
+@pytest.mark.parametrize("role", [*NEVER_RUN, *AWAITED])
+def test_what_a_call_would_not_run_is_refused(role: str) -> None:
+    """What is async and not awaited, or yields and is not asked for what, is refused when it is wired."""
+    wire = {**NEVER_RUN, **AWAITED}[role]
+    for function in (some, some_later):
+        with pytest.raises(TypeError, match=r"yields, and nobody takes what it yields: write a plain function$"):
+            wire(function)
+    if role in AWAITED:
+        wire(later)
+    else:
+        with pytest.raises(TypeError, match=r"is async, and nobody awaits it: write a plain function$"):
+            wire(later)
+
+
+def test_an_observer_that_returns_an_awaitable_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    """A wrapper hides that what it wraps is async: what it returns tells, and the log says that nobody awaits it."""
+    made: list[Any] = []
+
+    def wrapped(event: object) -> Any:
+        made.append(later(event))
+        return made[-1]
+
+    assert sequence(add, observers=[wrapped]).do_activities().outcome is Outcome.COMPLETED
+    told = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
+    assert len(told) == len(made)
+    assert all("wrapped" in text and text.endswith("is async, and nobody awaits it") for text in told)
+    for one in made:
+        one.close()
 
 
 DURATIONS: list[Any] = [
