@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from iocflow.cli.command import UsageError
+from iocflow.wiring.json_floats import read_float
 
 __all__ = ["parse_json", "read_json", "read_seed"]
 
@@ -48,11 +49,13 @@ def parse_json(source: str, text: str) -> Any:
         raise UsageError(f"{source}: {constant} is no JSON; write a number, or a string")
 
     try:
-        return json.loads(text, parse_constant=refuse)
+        return json.loads(text, parse_constant=refuse, parse_float=read_float)
     except json.JSONDecodeError as error:
         raise UsageError(f"{source}:{error.lineno}:{error.colno}: {error.msg}; it has to be JSON") from error
     except ValueError as error:
         raise UsageError(f"{source}: it has a number of thousands of digits; write it as a string") from error
+    except OverflowError as error:
+        raise UsageError(f"{source}: {error}") from error
     except RecursionError as error:
         raise UsageError(f"{source}: nested too deeply") from error
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from iocflow.errors import IocflowError
 from iocflow.events.source import Event
+from iocflow.wiring.json_floats import read_float
 
 __all__ = ["UnfinishedEventError", "UnreadableEventError", "read_event"]
 
@@ -43,7 +44,8 @@ def read_event(raw: bytes, *, source: str, id: str) -> Event:
         UnreadableEventError: It is JSON but no event: a broken envelope, say.
     """
     try:
-        document: Any = json.loads(raw.removeprefix(codecs.BOM_UTF8).decode(), parse_constant=_refuse)
+        text = raw.removeprefix(codecs.BOM_UTF8).decode()
+        document: Any = json.loads(text, parse_constant=_refuse, parse_float=read_float)
     except UnicodeDecodeError as error:
         raise UnfinishedEventError(f"not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
@@ -52,6 +54,8 @@ def read_event(raw: bytes, *, source: str, id: str) -> Event:
         raise
     except RecursionError:
         raise UnreadableEventError("not JSON that can be read: nested too deeply") from None
+    except OverflowError as error:
+        raise UnreadableEventError(f"not JSON that can be read: {error}") from None
     except ValueError:
         raise UnreadableEventError("not JSON that can be read: it has a number of thousands of digits") from None
     if not _is_envelope(document):

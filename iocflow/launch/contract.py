@@ -9,8 +9,10 @@ from datetime import datetime
 from enum import Enum, StrEnum
 from typing import Any, Protocol, runtime_checkable
 
+from iocflow.context import ProcessContext
 from iocflow.launch.log_filter import launched_by
 from iocflow.run import Outcome, Run
+from iocflow.wiring.json_floats import fitted
 
 __all__ = ["Acknowledgement", "Launch", "Launchable", "Overlap", "Poller", "acknowledgement_of"]
 
@@ -95,7 +97,7 @@ class Launch:
         """Run the processor in the calling thread and return its run."""
         with launched_by(self.launcher, self.message_id):
             return self.processor.launch(
-                self.seed,
+                fitted(self.seed, getattr(self.processor, "context_type", ProcessContext)),
                 run_id=self.run_id,
                 scheduled_for=self.scheduled_for,
                 idempotency_key=self.idempotency_key,

@@ -145,7 +145,7 @@ def decoder_of(annotations: Mapping[str, Any]) -> msgspec.json.Decoder[dict[str,
 
 
 def encoder() -> msgspec.json.Encoder:
-    """Return what writes JSON: msgspec's own types, paths, pydantic's models, and subclasses of str and int."""
+    """Return what writes JSON: msgspec's own types, paths, pydantic's models, and subclasses of str, int and float."""
     return msgspec.json.Encoder(enc_hook=_plain)
 
 
@@ -160,6 +160,8 @@ def _plain(value: Any) -> Any:
         return str.__str__(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
+    if isinstance(value, float):
+        return float(value)
     if _is_model(type(value)):
         return msgspec.Raw(value.model_dump_json(by_alias=True, round_trip=True).encode())
     raise TypeError(f"{type(value).__qualname__} is no data that can be stored")

@@ -39,6 +39,7 @@ def test_seed_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         ("", "--seed:1:1: Expecting value"),
         ("{'id': 1}", "--seed:1:2: Expecting property name enclosed in double quotes"),
         ("NaN", "NaN is no JSON"),
+        ('{"x": [-1e999]}', "--seed: -1e999 is too large for a number; write it as a string"),
         ("[" * 100_000, "nested too deeply"),
         ("[1, " + "9" * 5000 + "]", "--seed: it has a number of thousands of digits; write it as a string"),
         ("@nowhere.json", "--seed @nowhere.json: No such file or directory"),
