@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TextIO
 
+from iocflow.cli.terminal import described
 from iocflow.launch.log_filter import LaunchLogFilter
 from iocflow.launch.texts import error_text, json_line, printable
 from iocflow.run import RunLogFilter
@@ -21,6 +22,10 @@ RUN_ID = 8
 
 _ORDINARY = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 """What every log record has; the rest was given as `extra`."""
+
+
+_PARTS = 20
+"""How many errors of a group a text log tells of."""
 
 
 class LogFormat(StrEnum):
@@ -79,11 +84,18 @@ class Masked(logging.Formatter):
         error = record.exc_info[1] if record.exc_info else None
         if error is None:
             return ""
-        cause = printable(self.mask(error_text(error)))
+        cause, parts = printable(self.mask(error_text(error))), self._parts(error)
         if cause in message:
-            return ""
+            return parts
         name, _, text = cause.partition(": ")
-        return f" ({name})" if text and message.endswith(f": {text}") else f": {cause}"
+        return f" ({name}){parts}" if text and message.endswith(f": {text}") else f": {cause}{parts}"
+
+    def _parts(self, error: BaseException) -> str:
+        """Return what a group of errors is made of, each with its notes, which name the bean that it is of, say."""
+        errors = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+        parts = [printable(self.mask(described(one))) for one in errors[:_PARTS]]
+        more = [f"and {len(errors) - _PARTS} more"] if len(errors) > _PARTS else []
+        return "".join(f"; {part}" for part in (*parts, *more))
 
 
 class JsonLines(Masked):

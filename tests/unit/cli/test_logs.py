@@ -197,3 +197,20 @@ def test_level_is_heeded_and_logging_left_as_it_was(capsys: pytest.CaptureFixtur
     assert "not shown" not in (written := capsys.readouterr().err)
     assert "shown" in written
     assert (root.level, list(root.handlers)) == before
+
+
+@pytest.mark.parametrize("message", ["the daemon failed", "the daemon failed: ExceptionGroup: all (2 sub-exceptions)"])
+def test_text_tells_every_error_of_a_group(capsys: pytest.CaptureFixture[str], message: str) -> None:
+    """Each with its notes, nested ones too, on the one line, and with its secrets masked; of very many the first."""
+    noted = ConnectionError("refused by hunter2secret\nnow")
+    noted.add_note("while bean `smtp` was closed")
+    with logging_to_stderr(LogFormat.TEXT, LogLevel.INFO, traceback=False) as formatter:
+        formatter.mask = mask
+        logger.error(message, exc_info=ExceptionGroup("all", [noted, ExceptionGroup("some", [KeyError("x")])]))
+        logger.error("many", exc_info=ExceptionGroup("many", [ValueError(i) for i in range(1000)]))
+    group, many = capsys.readouterr().err.splitlines()
+    assert group.endswith(
+        ": the daemon failed: ExceptionGroup: all (2 sub-exceptions); ConnectionError: refused by ***\\nnow;"
+        " while bean `smtp` was closed; ExceptionGroup: some (1 sub-exception); KeyError: 'x'"
+    )
+    assert many.endswith("; ValueError: 19; and 980 more")
