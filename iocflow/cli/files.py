@@ -41,8 +41,11 @@ def require_file(file: str) -> None:
     if path.is_dir():
         raise UsageError(f"{file} is a folder; name a container file in it")
     if not path.exists():
+        if path.is_symlink():
+            nowhere = f"{file} is a link that leads nowhere, to {path.readlink()}"
+            raise UsageError(f"{nowhere}; let it lead to a container file, or name another one")
         beside = path.parent.iterdir() if path.parent.is_dir() else ()
-        files = [str(each) for each in beside if each.suffix in (".yaml", ".yml")]
+        files = [str(each) for each in beside if each.suffix in (".yaml", ".yml") and each.exists()]
         remedy = did_you_mean(file, files) if files else f"{path.parent.resolve()} holds no container file"
         raise UsageError(f"there is no file {file}; {remedy}")
 

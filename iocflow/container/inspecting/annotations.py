@@ -139,6 +139,8 @@ def classes_in(annotation: Any) -> Iterator[type]:
 
 def fits(candidate: Candidate, annotation: Any) -> bool:
     """Whether the candidate can be given where `annotation` stands; in doubt it can."""
+    if candidate.cls is types.NoneType and _takes_none(annotation):
+        return True
     return candidate.unknown or any(_fits(candidate, one) for one in alternatives(annotation))
 
 
@@ -147,10 +149,16 @@ def met_by(annotation: Any) -> Callable[[object], bool]:
 
     def met(found: object) -> bool:
         if found is None:
-            return types.NoneType in (annotation, *get_args(unwrapped(annotation))) or annotation in (Any, object)
+            return _takes_none(annotation) or annotation in (Any, object)
         return fits(Candidate(type(found), objects=(found,)), annotation)
 
     return met
+
+
+def _takes_none(annotation: Any) -> bool:
+    annotation = unwrapped(annotation)
+    choices = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+    return any(one in (None, types.NoneType) for one in choices)
 
 
 def _fits(candidate: Candidate, annotation: Any) -> bool:

@@ -8,6 +8,8 @@ import re
 import stat
 from dataclasses import dataclass
 
+from iocflow.container.nodes import clipped
+
 __all__ = ["MAX_BYTES", "Refusal", "lines_of", "read_text"]
 
 MAX_BYTES = 5_000_000
@@ -75,6 +77,9 @@ def _read_bytes(path: str) -> bytes | Refusal:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
+        if os.path.islink(path):
+            what = f"is a link that leads nowhere, to `{clipped(os.readlink(path))}`"
+            return Refusal(what, "let it lead to a container file, or name another one")
         return Refusal("does not exist")
     except OSError as error:
         return Refusal(f"cannot be read: {error.strerror or error}", "check its permissions")

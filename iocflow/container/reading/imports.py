@@ -103,7 +103,8 @@ def _nearest(path: str, written: str) -> str:
     """Return the remedy for the file at `path`, `written` so, that is not there: one of that folder."""
     folder = os.path.dirname(path)
     try:
-        names = sorted(name for name in os.listdir(folder or ".") if name.endswith((".yaml", ".yml")))
+        files = (name for name in os.listdir(folder or ".") if name.endswith((".yaml", ".yml")))
+        names = sorted(name for name in files if os.path.exists(os.path.join(folder, name)))
     except OSError:
         return f"there is no folder `{clipped(folder)}`"
     stems = {os.path.splitext(name)[0]: os.path.join(os.path.dirname(written), name) for name in names}

@@ -142,6 +142,8 @@ def test_seed_from_file_and_standard_input(iocflow: Any, shop: Path) -> None:
     [
         (["run", "shop.yaml", "greetin"], "shop.yaml has no processor greetin; did you mean `greeting`?"),
         (["run", "shop.yml", "greeting"], "there is no file shop.yml; did you mean `shop.yaml`?"),
+        (["run", "lost.yaml", "greeting"], "lost.yaml is a link that leads nowhere, to gone.yaml; let it lead to"),
+        (["run", "los.yaml", "greeting"], "there is no file los.yaml; did you mean `shop.yaml`?"),
         (["run", ".", "greeting"], ". is a folder; name a container file in it"),
         (["run", "shop.yaml", "greeting", "--seed", '{"id": }'], "--seed:1:8: Expecting value"),
         (["run", "shop.yaml", "greeting", "--seed", "@gone.json"], "--seed @gone.json: No such file or directory"),
@@ -159,6 +161,7 @@ def test_seed_from_file_and_standard_input(iocflow: Any, shop: Path) -> None:
 )
 def test_wrong_use(iocflow: Any, shop: Path, arguments: list[str], message: str) -> None:
     """A mistake on the command line leaves with 2, says what to write, prints no result and no traceback."""
+    (shop.parent / "lost.yaml").symlink_to("gone.yaml")
     done = iocflow(*arguments)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from iocflow.container import Checked
+from iocflow.container import Checked, check, load
 from tests.unit.container import parts
 
 BODY = """
@@ -31,3 +32,20 @@ def test_a_fake_that_does_not_fit(checked: Callable[..., Checked], cls: str, arg
     (mistake,) = (one for one in found.mistakes if not one.warning)
     assert mistake.remedy == remedy
     assert "and the override of `smtp` is a `Clock`" in mistake.what
+
+
+NONE = {"union": "Unguarded", "named": "UnguardedByName", "never": "Guard", "listed": "Listed"}
+
+
+def test_none_stands_in_where_it_is_taken(write: Callable[[str], Path]) -> None:
+    """An override by None is what it says: fit for `Smtp | None`, in every spelling, and for nothing else."""
+    beans = "".join(f"  {name}: {{class: .more.{cls}, args: {{smtp: !ref smtp}}}}\n" for name, cls in NONE.items())
+    path = write(f"beans:\n  smtp: {{class: .Smtp, args: {{host: h}}}}\n{beans}")
+    found = check(path, override={"smtp": None})
+    assert [one.what.partition("`, and")[0] for one in found.mistakes if not one.warning] == [
+        "`smtp` of bean `never` wants `Smtp",
+        "`smtp` of bean `listed` wants `list[None]",
+    ]
+    path.write_text(path.read_text(encoding="utf-8").partition("  never")[0], encoding="utf-8")
+    with load(path, override={"smtp": None}) as app:
+        assert (app["union"].smtp, app["named"].smtp) == (None, None)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import Annotated, Any, NamedTuple, NewType, NotRequired, TypedDict
 
 from iocflow.activity import Activity
 from iocflow.context import ProcessContext
@@ -227,4 +227,28 @@ class Guard:
     """Is annotated with a concrete class."""
 
     def __init__(self, smtp: Smtp) -> None:
+        self.smtp = smtp
+
+
+MaybeSmtp = NewType("MaybeSmtp", Smtp | None)  # type: ignore[valid-newtype]
+
+
+class Unguarded:
+    """Does without."""
+
+    def __init__(self, smtp: Smtp | None) -> None:
+        self.smtp = smtp
+
+
+class UnguardedByName:
+    """Does without, as its type's name says."""
+
+    def __init__(self, smtp: Annotated[MaybeSmtp, "a note"]) -> None:
+        self.smtp = smtp
+
+
+class Listed:
+    """Takes a list, and no None."""
+
+    def __init__(self, smtp: list[None]) -> None:
         self.smtp = smtp

@@ -72,6 +72,12 @@ def test_windows_line_ends(read: Read, told: Told) -> None:
         ("parts", "parts:1:1: `parts` is a folder; name a file in it"),
         ("pipe", "pipe:1:1: `pipe` is a device or pipe; name a file"),
         ("loop", "loop:1:1: `loop` cannot be read: Too many levels of symbolic links; check its permissions"),
+        (
+            "lost.yaml",
+            "lost.yaml:1:1: `lost.yaml` is a link that leads nowhere, to `gone.yaml`; let it lead to a container file,"
+            " or name another one",
+        ),
+        ("los.yaml", "los.yaml:1:1: `los.yaml` does not exist; its folder holds: app.yaml"),
         ("a\0b", "a\0b:1:1: `a\0b` cannot be read: embedded null byte; name a file"),
     ],
 )
@@ -82,6 +88,7 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, messa
     (tmp_path / "parts").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "lost.yaml").symlink_to("gone.yaml")
     document = read_document(path)
     assert mistakes(document.findings) == [message]
     assert document.sections == {}
@@ -120,6 +127,15 @@ def test_a_link_is_the_file_it_leads_to(read: Read, told: Told, tmp_path: Path) 
         }
     )
     assert told(document) == []
+
+
+def test_a_link_that_leads_nowhere_is_told_of_where_it_is_imported(read: Read, told: Told, tmp_path: Path) -> None:
+    """The message says so, and does not offer the same name instead."""
+    (tmp_path / "lost.yaml").symlink_to("gone.yaml")
+    assert told(read({"app.yaml": "iocflow: 1\nimports: [lost.yaml]\n"})) == [
+        "app.yaml:2:11: `lost.yaml` is a link that leads nowhere, to `gone.yaml`; let it lead to a container file, or"
+        " name another one"
+    ]
 
 
 @pytest.mark.parametrize(
