@@ -128,7 +128,7 @@ class WriteAudit(Activity[Any]):
             database: A SQLite path or URL (made when it is missing), a function that returns a new DB-API connection,
                 or a `Database`.
             values: The path of the field that each column gets, as in `{airline: seed_data.airline_name}`; a path that
-                begins with `item.` starts at the item.
+                begins with `item.` starts at the item. It is of attributes, and leads into no dict.
             each: The field with the items, one row for each; without it there is one row.
             key: The path within an item of what tells it from the others, as in `address`; else it is the item itself.
             table: The table, created at first use.
