@@ -316,5 +316,5 @@ def test_all_our_errors_have_one_base() -> None:
 def test_unset_is_an_attribute_error() -> None:
     """`hasattr` and `getattr` with a default work as usual on fields that are not set."""
     assert issubclass(UnsetError, AttributeError)
-    assert not hasattr(Box(), "seed_data")
-    assert getattr(Box(), "seed_data", 3) == 3
+    assert not hasattr(Box(), "root")
+    assert getattr(Box(), "root", 3) == 3

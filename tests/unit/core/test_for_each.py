@@ -72,7 +72,7 @@ def test_items_are_a_sequence(wire: Wire, mode: Any, value: Any) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_unset_items_are_told(wire: Wire, mode: Any) -> None:
     """A field that nobody has set is an UnsetError, as everywhere."""
-    run = wire(ForEachProcessor("seed_data", add, as_="item", context=Box, **mode)).launch()
+    run = wire(ForEachProcessor("root", add, as_="item", context=Box, **mode)).launch()
     assert isinstance(run.error, UnsetError)
 
 
@@ -285,9 +285,9 @@ def test_results_are_collected_in_item_order(wire: Wire, mode: Any) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_result_that_no_item_made_is_told(wire: Wire, mode: Any) -> None:
     """A field that is to be collected and was not set is an UnsetError that names it."""
-    run = wire(items(1, 2), each(nothing, collect={"left": "seed_data"}, **mode)).launch()
+    run = wire(items(1, 2), each(nothing, collect={"left": "root"}, **mode)).launch()
     errors = run.error.exceptions if isinstance(run.error, ExceptionGroup) else [run.error]
-    assert all(isinstance(error, UnsetError) and "seed_data is not set" in str(error) for error in errors)
+    assert all(isinstance(error, UnsetError) and "root is not set" in str(error) for error in errors)
 
 
 @pytest.mark.parametrize("mode", MODES)
