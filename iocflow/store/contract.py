@@ -84,7 +84,8 @@ class Record(NamedTuple):
 
     Attributes:
         kind: `step` is a row of the trail, `attempt` one that is tried again, `mark` only keeps the position,
-            `begun` says that an activity begins whose outcome may not be guessed.
+            `begun` says that an activity begins whose outcome may not be guessed, `doubt` that one began before and is
+            in doubt still.
         thread: The thread of control: empty, or the numbers of branches and items from the outermost, as in `0.2`.
         name: The activity's path.
         outcome: As in the trail; of an attempt, what was decided.
@@ -97,7 +98,7 @@ class Record(NamedTuple):
 
     run: int
     n: int
-    kind: Literal["step", "attempt", "mark", "begun"]
+    kind: Literal["step", "attempt", "mark", "begun", "doubt"]
     thread: str
     name: str
     began: float
@@ -369,8 +370,8 @@ class Store(Protocol):
     def retry(self, run: int, *, who: str, why: str, done: bool = False) -> bool:
         """Let a failed or suspended run go on from the step that failed; `done` says that a step in doubt took place.
 
-        Rows repeat the last places with `retry`, `begun` as such and others as `mark`, or one is the start; `ask` tells
-        which it was, deliveries are 0, the group is open. False: neither failed nor suspended, or purged.
+        Rows repeat the last places with `retry`, `begun` as `doubt` and others as `mark`, or one is the start; `ask`
+        tells which it was, deliveries are 0, the group is open. False: neither failed nor suspended, or purged.
         """
 
     def drop(self, run: int, *, who: str, why: str) -> bool:

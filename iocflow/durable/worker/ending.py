@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 UNWIND = {"cancel": "CANCELLED", "timeout": "TIMEOUT"}
 """With which outcome a run is unwound, by what is asked of it."""
 
+DOUBTFUL = ("begun", "doubt")
+"""The kinds of a last record after which nobody knows whether the step took place."""
+
 _WORDS = {
     "COMPLETED": ("completed", "ok"),
     "STOPPED": ("completed", "stopped"),

@@ -11,7 +11,7 @@ from iocflow.advance import start
 from iocflow.durable.clock import StoreClock
 from iocflow.durable.errors import ContextError
 from iocflow.durable.job import Job
-from iocflow.durable.worker.ending import UNWIND, ended, finished, in_doubt, suspended
+from iocflow.durable.worker.ending import DOUBTFUL, UNWIND, ended, finished, in_doubt, suspended
 from iocflow.durable.worker.fork import Fork
 from iocflow.durable.worker.move import Move
 from iocflow.durable.worker.parking import Parking, data_of
@@ -125,7 +125,7 @@ class Held:
         id, plan = self.job.own_plan(self.store)
         if saved is None or saved.pos == START:
             return Quick(self, id, plan, 0, self.job.processor.new_context(), None, self._seed())
-        if saved.plan != id or saved.kind == "begun" or not saved.pos.isdecimal():
+        if saved.plan != id or saved.kind in DOUBTFUL or not saved.pos.isdecimal():
             return None
         return Quick(self, id, plan, int(saved.pos), self.context(saved.ctx), saved.ctx)
 
@@ -136,7 +136,7 @@ class Held:
             raise ContextError(f"the run began with parts that are not wired any more: {', '.join(gone)}")
         strand = Strand(self, thread, plan, saved.plan, self.context(saved.ctx), read(plan, saved.pos), fork)
         strand.knows(saved.ctx)
-        strand.doubtful = saved.kind == "begun"
+        strand.doubtful = saved.kind in DOUBTFUL
         return strand
 
     def _first(self) -> Strand:
@@ -255,7 +255,7 @@ class Held:
             ContextError: The context cannot be stored.
         """
         move = Move(self)
-        if strand.once and not strand.begun:
+        if strand.once and not strand.begun and strand.reply is None:
             strand.begun = True
             move.records, move.ready = strand.mark("begun"), [strand]
             return move

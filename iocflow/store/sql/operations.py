@@ -122,8 +122,8 @@ def _repeat_places(tables: Tables, held: Held, *, failed: bool) -> int:
     places = live(
         (str(thread), int(n), int(plan), str(pos), str(name), str(kind), int(retry))
         for thread, n, plan, pos, name, kind, retry in tables.rows(
-            "select thread, n, plan, pos, name, case when kind = 'begun' then kind else 'mark' end, retry from step"
-            " where run = :run and pos is not null and retry >= :least order by n",
+            "select thread, n, plan, pos, name, case when kind in ('begun', 'doubt') then 'doubt' else 'mark' end,"
+            " retry from step where run = :run and pos is not null and retry >= :least order by n",
             run=held.id,
             least=int(failed),
         )

@@ -265,3 +265,15 @@ def test_cancelled_twice(house: House, gate: Gate) -> None:
     house.client.cancel(run, why="second")
     assert house.wait(run).reason == "first"
     assert house.context(run).cleaned == 1
+
+
+def test_a_step_that_is_given_up_does_not_begin_again(house: House, gate: Gate) -> None:
+    """Unwinding a step with `on_lost: incident` tells of no other beginning of it."""
+    house.sequence(activity(gate, name="gate", on_lost="incident"), add, context=Work, finally_=[clean])
+    run = house.submit()
+    house.worker()
+    gate.entered.wait(20)
+    assert house.client.cancel(run)
+    assert house.wait(run).state == "cancelled"
+    assert house.trail(run) == "clean"
+    assert house.kinds(run).count("begun") == 1
