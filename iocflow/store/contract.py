@@ -6,7 +6,7 @@ and signals are JSON that the store never looks into.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -164,6 +164,16 @@ class Batch:
     claim: int = 0
     alone: bool = False
 
+    def activities(self) -> dict[int, str]:
+        """Return the runs that something is written about, and for each the steps whose rows are in it, as a text."""
+        names: dict[int, dict[str, None]] = {}
+        for part in (self.records, self.endings, self.rests):
+            names |= {one.run: {} for one in part}
+        for one in self.records:
+            if one.kind != "mark":
+                names[one.run][one.name] = None
+        return {run: ", ".join(of_run) for run, of_run in names.items()}
+
 
 class Saved(NamedTuple):
     """The last row with a position of one thread of control, with its context."""
@@ -311,8 +321,11 @@ class Store(Protocol):
     def beat(self, worker: int, *, lease: float) -> frozenset[int]:
         """Extend the lease; return the runs that were taken from this worker since."""
 
-    def fenced_out(self, worker: int, runs: Sequence[int]) -> None:
-        """Journal that a worker dropped what it did about runs, knowing that they had been taken from it."""
+    def fenced_out(self, worker: int, runs: Mapping[int, str]) -> None:
+        """Journal that a worker dropped what it did about runs, knowing that they had been taken from it.
+
+        By run, the steps that it was; `commit` tells the same of what it leaves out.
+        """
 
     def retire(self, worker: int) -> None:
         """End a worker that has nothing in hand; what it still holds is given back, not counted as a crash."""

@@ -50,6 +50,16 @@ def ended(claimed: Claimed, state: Any, outcome: str, reason: str = "", error: s
     return Ending(claimed.id, claimed.group, state, outcome, reason, error)
 
 
+def too_late(claimed: Claimed, now: float) -> Ending | None:
+    """Return the end of a run that could not begin in time, as behind another one of its group; else None."""
+    if claimed.n == 0 and claimed.ask is None:
+        if claimed.deadline is not None and claimed.deadline <= now:
+            return ended(claimed, "failed", "timeout", "the deadline has passed")
+        if claimed.start_by is not None and claimed.start_by <= now:
+            return ended(claimed, "failed", "expired", "was not started in time")
+    return None
+
+
 def in_doubt(strand: Strand, found: Ending | None) -> Ending:
     """Return the ending of a run with a step whose outcome nobody knows; `found` names those found in it before."""
     held, path = strand.held, strand.command.get("path")

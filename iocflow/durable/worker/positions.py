@@ -57,6 +57,12 @@ def read(plan: Plan, text: str) -> Place:
     return Place(**stored)
 
 
+def unwinding(text: str) -> str:
+    """Return with which outcome the thread of control at a written place is being unwound, empty when it is not."""
+    stored = json.loads(text)
+    return "" if isinstance(stored, int) else str(stored["position"]["unwind"])
+
+
 def retriable(position: Position) -> bool:
     """Return whether an operator's retry may go on from here: nothing failed or was given up on the way here."""
     ends = [frame["closing"] for frame in position["stack"] if "closing" in frame]

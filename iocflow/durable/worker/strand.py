@@ -34,6 +34,7 @@ class Strand(Performer):
         before: The fields of a branch's context when it was forked, for the join.
         begun: Whether it is on record that the present step, which must not be repeated, began.
         doubtful: Whether a worker died when such a step was under way.
+        overdue: Whether it was the run's deadline that the present step did not meet.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Strand(Performer):
         self.reply: Reply | None = None
         self._touched = place.touched
         self.before = {name: value for name, value in fields_of(context).items() if name not in place.touched}
-        self.begun = self.doubtful = False
+        self.begun = self.doubtful = self.overdue = False
         self._connection: Any = None
         self._saved: bytes | None = None
         self._written: bytes | None = None
@@ -86,6 +87,12 @@ class Strand(Performer):
         return command.get("mode") == "execute" and command["step"]["on_lost"] == "incident"
 
     @property
+    def late(self) -> bool:
+        """Whether the run's deadline keeps the present step from beginning."""
+        self.time_limit(self.command, self.position)
+        return self._over(self.command) == ""
+
+    @property
     def end(self) -> End | None:
         """How the strand ended, None while it did not."""
         return self.position["end"]
@@ -108,17 +115,21 @@ class Strand(Performer):
     def go(self, transaction: StepTransaction | None = None) -> list[Record]:
         """Perform from the present command up to the next step, sleep, wait, fork or end; return what to record.
 
+        When it is `overdue`, that is what it did in vain.
+
         Raises:
             ContextError: The context cannot be stored.
         """
         self._connection = transaction and transaction.connection
         reply, self.reply = self.reply, None
-        began, worth = time.time(), False
+        began, worth, vain = time.time(), False, False
         with self.at_work():
             while True:
                 tried = self.command
                 if reply is None:
                     reply = self._performed(tried, transaction)
+                self.overdue = self.overdue or ("error" in reply and reply["error"].get("over") == "")
+                vain = self.overdue and (vain or "unbegun" not in reply)
                 self.command, self.position = advance(self.plan, self.position, reply)
                 stopped = self.context.stopped
                 self.follow(tried, reply, self.command, self.position)
@@ -126,8 +137,12 @@ class Strand(Performer):
                     self._written = None
                 self._note(tried, reply, began)
                 worth, reply = worth or tried.get("mode") not in _NOTHING_YET, None
-                if self._boundary(worth=worth):
+                if self.overdue or self._boundary(worth=worth):
                     break
+        if self.overdue and not vain:
+            return []
+        if vain and not self._rows:
+            self._add("attempt", tried["path"], (began + self.held.clock.shift, self.held.clock.now()))
         return self._records(began) if worth or self.command["do"] != "run" else []
 
     def prepare(self, command: Command, deadline: float | None) -> None:
