@@ -309,7 +309,7 @@ class Held:
             self._end(strand, command["end"], move)
         elif command["do"] == "sleep":
             if strand.until is None:
-                strand.until = self.clock.now() + command["delay"]
+                strand.until = strand.ends(command["delay"])
                 self._replace_place(strand, move)
             self._park(strand, move)
         else:
@@ -325,8 +325,8 @@ class Held:
     def _wait(self, strand: Strand, move: Move) -> None:
         """Give the strand the signal that it waits for, or let it wait."""
         command, now = strand.command, self.clock.now()
-        if strand.until is None and command["timeout"] is not None:
-            strand.until = now + command["timeout"]
+        if strand.until is None and (until := strand.ends(command["timeout"])) is not None:
+            strand.until = until
             self._replace_place(strand, move)
         signal = self._parking.signal(command["name"])
         if signal is not None:

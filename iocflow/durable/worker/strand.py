@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from iocflow.advance import advance
 from iocflow.context import fields_of
 from iocflow.durable.errors import ContextError
+from iocflow.durable.worker.limits import stored, taken_up
 from iocflow.durable.worker.positions import Place, retriable, written
 from iocflow.durable.worker.step_info import DurableStepInfo, GroupState
 from iocflow.errors import ErrorRecord
@@ -54,6 +55,7 @@ class Strand(Performer):
         self._touched = place.touched
         self.before = {name: value for name, value in fields_of(context).items() if name not in place.touched}
         self.begun = self.doubtful = self.overdue = False
+        self._deadlines = taken_up(place.limits, held)
         self._connection: Any = None
         self._saved: bytes | None = None
         self._written: bytes | None = None
@@ -246,7 +248,10 @@ class Strand(Performer):
     def _place(self) -> Place:
         """Return where the strand is now."""
         info = self._own_info
+        if self.command["do"] != "run":
+            self.time_limit(self.command, self.position)  # a fork begins now; of what sleeps or waits none counts
         place = Place({**self.position, "ended": []}, until=self.until)
+        place.limits = stored(self._deadlines, self.position["stack"], self.held.clock)
         own = self._under_way()
         if own is not None and self.step_key(own) == info.idempotency_key:
             place.memo, place.got = dict(info.memo), info.got
@@ -303,6 +308,12 @@ class Strand(Performer):
         self._own_info.forget_timeout()
         if self.command["do"] == "wait":
             self.until = None
+
+    def ends(self, seconds: float | None) -> float | None:
+        """Return when a sleep or wait of so many seconds ends, or a time limit around it, on the store's clock."""
+        self.time_limit(self.command, self.position)
+        times = [self.held.clock.at(end) for end, path in self.limits if path]
+        return min([*times, *([] if seconds is None else [self.held.clock.now() + seconds])], default=None)
 
     def awake(self) -> None:
         """End the present sleep or wait."""
