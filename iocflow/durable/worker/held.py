@@ -342,10 +342,15 @@ class Held:
 
     def _park(self, strand: Strand, move: Move) -> None:
         if strand.command["do"] == "sleep" and strand.until is not None and strand.until <= self.clock.now():
-            strand.awake()
-            self._go(strand, move)
+            self._wake(strand, move)
         else:
             self._parking.park(strand)
+
+    def _wake(self, strand: Strand, move: Move) -> None:
+        strand.awake()
+        if strand.command["do"] == "fork":
+            move.records += strand.mark()  # the branches count from here
+        self._next(strand, move)
 
     @property
     def listens(self) -> bool:
@@ -358,8 +363,7 @@ class Held:
         with self._lock:
             if self._active:
                 for strand in self._parking.woken(self.clock.now()):
-                    strand.awake()
-                    self._go(strand, move)
+                    self._wake(strand, move)
                 for strand in self._parking.listeners(came):
                     self._wait(strand, move)
         return move if move.ready else None
