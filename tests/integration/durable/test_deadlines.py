@@ -214,3 +214,28 @@ def test_a_slow_clock_of_the_store(house: House) -> None:
     assert status.deadline is not None
     assert status.ended >= status.deadline
     assert house.kinds(run).count("timeout") == 1
+
+
+@pytest.mark.parametrize("ask", ["cancel", "timeout"])
+def test_a_finally_with_parts(house: House, ask: str) -> None:
+    """Processors in a `finally`, also with branches, are run whole when the run is cancelled or timed out."""
+    deep = nested(nested(add, add, name="y"), add, name="x")
+    split: Any = ParallelSplitProcessor(
+        {"a": nested(clean, name="a", finally_=[add]), "b": add}, context=Work, name="s"
+    )
+
+    def wait(context: Work) -> None:
+        context.step.wait_for("never")
+
+    house.sequence(wait, context=Work, finally_=[deep, activity(split, name="s"), clean])
+    run = house.submit(deadline=60.0)
+    house.work()
+    if ask == "cancel":
+        assert house.client.cancel(run)
+    else:
+        house.kit.advance(61)
+    house.work()
+    assert house.client.status(run).outcome == {"cancel": "cancelled", "timeout": "timeout"}[ask]
+    assert sorted(house.trail(run).split(", ")) == [
+        "clean", "s", "s/a", "s/a/add", "s/a/clean", "s/b", "s/b/add", "x", "x/add", "x/y", "x/y/add", "x/y/add",
+    ]  # fmt: skip
