@@ -68,6 +68,7 @@ class _Move:
         """Find out what `reply` answers."""
         frame = self.stack[-1]
         if "unwind" in reply:
+            self.position["unwind"] = reply["unwind"]
             self.unwind(frame, reply["unwind"])
             return
         for one in self.stack:
@@ -103,14 +104,13 @@ class _Move:
         else:
             self.joined(frame, reply)
 
-    def unwind(self, frame: Frame, outcome: str) -> None:
+    def unwind(self, frame: Frame, outcome: str, error: ErrorRecord | None = None, *, raises: bool = False) -> None:
         """Give up what is under way, and end with `outcome` after every `finally` from here outwards."""
-        self.position["unwind"] = outcome
         if "closing" in frame:
             frame["closing"] = {**frame["closing"], "outcome": outcome}
             self.follow(frame)
         else:
-            self.close(frame, outcome)
+            self.close(frame, outcome, error, raises=raises)
 
     def of(self, frame: Frame) -> ProcessorPlan:
         """Return the plan of the frame's processor."""
@@ -154,9 +154,9 @@ class _Move:
         if not self.stack:
             self.position["end"] = end
             return
-        below = self.stack[-1]
-        if self.position["unwind"]:
-            self.close(below, end["outcome"], end["error"], raises=end["raises"])
+        below, unwind = self.stack[-1], self.position["unwind"]
+        if unwind and (end["outcome"] == unwind or not any("closing" in one for one in self.stack)):
+            self.unwind(below, end["outcome"], end["error"], raises=end["raises"])
         elif end["outcome"] == "FAILED" and end["error"] is not None:
             if (left["seq"], left["n"]) == (1, 0) and is_over(self.path(below), end["error"]):
                 below["n"] -= 1  # nothing in it began

@@ -25,6 +25,10 @@ class StoreClock:
         """Return the store's time."""
         return time.monotonic() + self._offset
 
+    def at(self, monotonic: float) -> float:
+        """Return the store's time at a time of `time.monotonic`."""
+        return monotonic + self._offset
+
     def monotonic(self, at: float) -> float:
         """Return a time of the store on the clock of `time.monotonic`."""
         return at - self._offset

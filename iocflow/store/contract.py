@@ -6,7 +6,7 @@ and signals are JSON that the store never looks into.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -84,7 +84,8 @@ class Record(NamedTuple):
 
     Attributes:
         kind: `step` is a row of the trail, `attempt` one that is tried again, `mark` only keeps the position,
-            `begun` says that an activity begins whose outcome may not be guessed.
+            `begun` says that an activity begins whose outcome may not be guessed, `doubt` that one began before and is
+            in doubt still.
         thread: The thread of control: empty, or the numbers of branches and items from the outermost, as in `0.2`.
         name: The activity's path.
         outcome: As in the trail; of an attempt, what was decided.
@@ -97,7 +98,7 @@ class Record(NamedTuple):
 
     run: int
     n: int
-    kind: Literal["step", "attempt", "mark", "begun"]
+    kind: Literal["step", "attempt", "mark", "begun", "doubt"]
     thread: str
     name: str
     began: float
@@ -162,6 +163,16 @@ class Batch:
     released: list[int] = field(default_factory=list)
     claim: int = 0
     alone: bool = False
+
+    def activities(self) -> dict[int, str]:
+        """Return the runs that something is written about, and for each the steps whose rows are in it, as a text."""
+        names: dict[int, dict[str, None]] = {}
+        for part in (self.records, self.endings, self.rests):
+            names |= {one.run: {} for one in part}
+        for one in self.records:
+            if one.kind != "mark":
+                names[one.run][one.name] = None
+        return {run: ", ".join(of_run) for run, of_run in names.items()}
 
 
 class Saved(NamedTuple):
@@ -310,8 +321,11 @@ class Store(Protocol):
     def beat(self, worker: int, *, lease: float) -> frozenset[int]:
         """Extend the lease; return the runs that were taken from this worker since."""
 
-    def fenced_out(self, worker: int, runs: Sequence[int]) -> None:
-        """Journal that a worker dropped what it did about runs, knowing that they had been taken from it."""
+    def fenced_out(self, worker: int, runs: Mapping[int, str]) -> None:
+        """Journal that a worker dropped what it did about runs, knowing that they had been taken from it.
+
+        By run, the steps that it was; `commit` tells the same of what it leaves out.
+        """
 
     def retire(self, worker: int) -> None:
         """End a worker that has nothing in hand; what it still holds is given back, not counted as a crash."""
@@ -369,8 +383,8 @@ class Store(Protocol):
     def retry(self, run: int, *, who: str, why: str, done: bool = False) -> bool:
         """Let a failed or suspended run go on from the step that failed; `done` says that a step in doubt took place.
 
-        Rows repeat the last places with `retry`, `begun` as such and others as `mark`, or one is the start; `ask` tells
-        which it was, deliveries are 0, the group is open. False: neither failed nor suspended, or purged.
+        Rows repeat the last places with `retry`, `begun` as `doubt` and others as `mark`, or one is the start; `ask`
+        tells which it was, deliveries are 0, the group is open. False: neither failed nor suspended, or purged.
         """
 
     def drop(self, run: int, *, who: str, why: str) -> bool:

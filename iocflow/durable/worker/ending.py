@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 UNWIND = {"cancel": "CANCELLED", "timeout": "TIMEOUT"}
 """With which outcome a run is unwound, by what is asked of it."""
 
+DOUBTFUL = ("begun", "doubt")
+"""The kinds of a last record after which nobody knows whether the step took place."""
+
 _WORDS = {
     "COMPLETED": ("completed", "ok"),
     "STOPPED": ("completed", "stopped"),
@@ -45,6 +48,16 @@ def finished(strand: Strand, end: End) -> Ending:
 def ended(claimed: Claimed, state: Any, outcome: str, reason: str = "", error: str | None = None) -> Ending:
     """Return how a claimed run ends."""
     return Ending(claimed.id, claimed.group, state, outcome, reason, error)
+
+
+def too_late(claimed: Claimed, now: float) -> Ending | None:
+    """Return the end of a run that could not begin in time, as behind another one of its group; else None."""
+    if claimed.n == 0 and claimed.ask is None:
+        if claimed.deadline is not None and claimed.deadline <= now:
+            return ended(claimed, "failed", "timeout", "the deadline has passed")
+        if claimed.start_by is not None and claimed.start_by <= now:
+            return ended(claimed, "failed", "expired", "was not started in time")
+    return None
 
 
 def in_doubt(strand: Strand, found: Ending | None) -> Ending:

@@ -11,18 +11,19 @@ from iocflow.advance import start
 from iocflow.durable.clock import StoreClock
 from iocflow.durable.errors import ContextError
 from iocflow.durable.job import Job
-from iocflow.durable.worker.ending import UNWIND, ended, finished, in_doubt, suspended
+from iocflow.durable.worker.ending import DOUBTFUL, UNWIND, ended, finished, in_doubt, suspended, too_late
 from iocflow.durable.worker.fork import Fork
 from iocflow.durable.worker.move import Move
+from iocflow.durable.worker.numbers import Numbers
 from iocflow.durable.worker.parking import Parking, data_of
-from iocflow.durable.worker.positions import START, Place, read
+from iocflow.durable.worker.positions import START, Place, read, unwinding
 from iocflow.durable.worker.quick import Quick
 from iocflow.durable.worker.step_info import GroupState
 from iocflow.durable.worker.strand import Strand
 from iocflow.errors import LiveErrors
 from iocflow.plan import End, Plan, Position
 from iocflow.run import RunStarted
-from iocflow.store.contract import Claimed, Ending, Record, Saved, Signal, StepTransaction, Store
+from iocflow.store.contract import Claimed, Record, Saved, Signal, StepTransaction, Store
 
 _LOGGER = logging.getLogger("iocflow.durable")
 
@@ -36,6 +37,7 @@ class Held:
         worker: The id that the worker claimed it with.
         branched: Whether it has, or had, several strands.
         writing: Held by who writes rows of a run with several strands, from their numbers to the end of the commit.
+        numbers: Those of its rows.
     """
 
     transactional = begun = branched = False
@@ -55,8 +57,8 @@ class Held:
         self.key = f"{claimed.submitter}/{claimed.number}"
         self.errors = LiveErrors()
         self.group = GroupState(claimed.key, claimed.state)
-        self.revoked = False
-        self._n = claimed.n
+        self.revoked = self._timed_out = False
+        self.numbers = Numbers(claimed.n)
         self._active = 0
         self._parking = Parking(claimed)
         self._unwind = UNWIND.get(claimed.ask or "", "")
@@ -93,9 +95,10 @@ class Held:
         """
         saved = {one.thread: one for one in self.claimed.threads}
         with self._lock:
-            if late := self._too_late():
+            if late := too_late(self.claimed, self.clock.now()):
                 return Move(self, ending=late)
             first = saved.get("")
+            self._unwind = self._unwind or next(filter(None, (unwinding(one.pos) for one in self.claimed.threads)), "")
             move = Move(self)
             if quick := self._quick(first):
                 self._go(quick, move)
@@ -108,16 +111,6 @@ class Held:
                 self._rest_if_idle(move)
             return move
 
-    def _too_late(self) -> Ending | None:
-        """Return the end of a run that could not begin in time, as behind another one of its group; else None."""
-        claimed, now = self.claimed, self.clock.now()
-        if claimed.n == 0 and claimed.ask is None:
-            if claimed.deadline is not None and claimed.deadline <= now:
-                return ended(self.claimed, "failed", "timeout", "the deadline has passed")
-            if claimed.start_by is not None and claimed.start_by <= now:
-                return ended(self.claimed, "failed", "expired", "was not started in time")
-        return None
-
     def _quick(self, saved: Saved | None) -> Quick | None:
         """Return the run as one of a plain sequence, if it is at a plain next step of the wiring as it is."""
         if not self.job.plain or self.claimed.ask is not None:
@@ -125,7 +118,7 @@ class Held:
         id, plan = self.job.own_plan(self.store)
         if saved is None or saved.pos == START:
             return Quick(self, id, plan, 0, self.job.processor.new_context(), None, self._seed())
-        if saved.plan != id or saved.kind == "begun" or not saved.pos.isdecimal():
+        if saved.plan != id or saved.kind in DOUBTFUL or not saved.pos.isdecimal():
             return None
         return Quick(self, id, plan, int(saved.pos), self.context(saved.ctx), saved.ctx)
 
@@ -136,7 +129,7 @@ class Held:
             raise ContextError(f"the run began with parts that are not wired any more: {', '.join(gone)}")
         strand = Strand(self, thread, plan, saved.plan, self.context(saved.ctx), read(plan, saved.pos), fork)
         strand.knows(saved.ctx)
-        strand.doubtful = saved.kind == "begun"
+        strand.doubtful = saved.kind in DOUBTFUL
         return strand
 
     def _first(self) -> Strand:
@@ -176,6 +169,11 @@ class Held:
         at = self.claimed.deadline
         return None if at is None else self.clock.monotonic(at)
 
+    @property
+    def overdue(self) -> bool:
+        """Whether it should have ended by now."""
+        return self.claimed.deadline is not None and self.claimed.deadline <= self.clock.now()
+
     def context(self, stored: bytes | None) -> Any:
         """Return a new context, with what is stored if there is anything."""
         context = self.job.processor.new_context()
@@ -187,11 +185,11 @@ class Held:
         """Find out what a strand that was just taken up does next."""
         command = strand.command
         if command["do"] == "fork":
-            if strand.thread not in saved:
+            if strand.thread not in saved and not self._gives_up(strand):
                 move.records += strand.opening()
             self._resume_fork(strand, saved, move)
             return
-        if self._unwind and not strand.position["unwind"] and strand.end is None:
+        if self._gives_up(strand) and strand.end is None:
             strand.reply = {"unwind": self._unwind}
             self._go(strand, move)
         elif strand.doubtful and self.claimed.ask is None:
@@ -208,12 +206,12 @@ class Held:
         try:
             strand.bind(strand.command)
         except Exception as error:  # noqa: BLE001 - the item of a for-each that cannot be set fails what it is for
-            strand.reply = strand.failed(error)
+            strand.reply = {"unwind": self._unwind} if self._gives_up(strand) else strand.failed(error)
             self._go(strand, move)
             return
         self.branched = True
         fork = Fork(strand, saved)
-        if self._unwind:
+        if self._gives_up(strand):
             places = {thread: read(strand.plan, one.pos) for thread, one in saved.items()}
             fork.keep_to({thread: place.position["end"] is not None for thread, place in places.items()})
         self._begin(fork, move)
@@ -231,8 +229,15 @@ class Held:
         fork.beginning = False
         if fork.over:
             parent = fork.parent
-            parent.reply = {"unwind": self._unwind} if self._unwind else {"ends": fork.ends()}
+            parent.reply = {"unwind": self._unwind} if self._gives_up(parent) else {"ends": fork.ends()}
             self._go(parent, move)
+
+    def _gives_up(self, strand: Strand) -> bool:
+        """Return whether a strand is to be unwound: neither it was yet, nor does it belong to a `finally` since."""
+        one: Strand | None = strand
+        while one is not None and not one.position["unwind"]:
+            one = one.fork_of.parent if one.fork_of else None
+        return one is None and bool(self._unwind)
 
     def _child(self, fork: Fork, i: int) -> Strand | None:
         """Return a child as it was recorded, or at its beginning; None when it failed at once."""
@@ -255,7 +260,8 @@ class Held:
             ContextError: The context cannot be stored.
         """
         move = Move(self)
-        if strand.once and not strand.begun:
+        settled = strand.begun or strand.reply is not None or (self.overdue and strand.late)
+        if strand.once and not settled:
             strand.begun = True
             move.records, move.ready = strand.mark("begun"), [strand]
             return move
@@ -263,11 +269,19 @@ class Held:
         move.records = strand.go(transaction)
         with self._lock:
             self._active -= 1
+            if strand.overdue:
+                return self.timed_out(move.records)
             move.state = self.group.changed()
             self._next(strand, move)
             if not move.ready and move.ending is None:
                 self._rest_if_idle(move)
         return move
+
+    def timed_out(self, done: Sequence[Record] = ()) -> Move:
+        """Return the move of a strand that the deadline stopped: what it has `done` since is not to be recorded."""
+        self._timed_out = True
+        self.group.undo()
+        return Move(self, [*done], overdue=True)
 
     def moved_plainly(self, quick: Quick, record: Record, *, last: bool) -> Move:
         """Return the move of a plain step that succeeded."""
@@ -295,7 +309,7 @@ class Held:
             self._end(strand, command["end"], move)
         elif command["do"] == "sleep":
             if strand.until is None:
-                strand.until = self.clock.now() + command["delay"]
+                strand.until = strand.ends(command["delay"])
                 self._replace_place(strand, move)
             self._park(strand, move)
         else:
@@ -311,8 +325,8 @@ class Held:
     def _wait(self, strand: Strand, move: Move) -> None:
         """Give the strand the signal that it waits for, or let it wait."""
         command, now = strand.command, self.clock.now()
-        if strand.until is None and command["timeout"] is not None:
-            strand.until = now + command["timeout"]
+        if strand.until is None and (until := strand.ends(command["timeout"])) is not None:
+            strand.until = until
             self._replace_place(strand, move)
         signal = self._parking.signal(command["name"])
         if signal is not None:
@@ -328,10 +342,15 @@ class Held:
 
     def _park(self, strand: Strand, move: Move) -> None:
         if strand.command["do"] == "sleep" and strand.until is not None and strand.until <= self.clock.now():
-            strand.awake()
-            self._go(strand, move)
+            self._wake(strand, move)
         else:
             self._parking.park(strand)
+
+    def _wake(self, strand: Strand, move: Move) -> None:
+        strand.awake()
+        if strand.command["do"] == "fork":
+            move.records += strand.mark()  # the branches count from here
+        self._next(strand, move)
 
     @property
     def listens(self) -> bool:
@@ -344,8 +363,7 @@ class Held:
         with self._lock:
             if self._active:
                 for strand in self._parking.woken(self.clock.now()):
-                    strand.awake()
-                    self._go(strand, move)
+                    self._wake(strand, move)
                 for strand in self._parking.listeners(came):
                     self._wait(strand, move)
         return move if move.ready else None
@@ -357,7 +375,7 @@ class Held:
 
     def _rest_if_idle(self, move: Move) -> None:
         """Let the run go when none of its strands has anything to do now."""
-        if self._active == 0 and self._parking:
+        if self._active == 0 and self._parking and not self._timed_out:
             move.rest = self._parking.rest()
 
     # Ends.
@@ -374,24 +392,6 @@ class Held:
         return Move(self, ending=suspended(self.claimed, reason))
 
     # For strands.
-
-    def numbered(self, rows: list[Record]) -> list[Record]:
-        """Give rows the run's next numbers, in the order in which they are written."""
-        with self._lock:
-            first = self._n + 1
-            self._n += len(rows)
-        return [row._replace(n=first + i) for i, row in enumerate(rows)]
-
-    def unnumbered(self, rows: list[Record]) -> list[Record]:
-        """Take the numbers of rows back that were not written, and are the last ones."""
-        with self._lock:
-            self._n -= len(rows)
-        return [row._replace(n=0) for row in rows]
-
-    def next_number(self) -> int:
-        """Return the next number, for a run of one strand."""
-        self._n += 1
-        return self._n
 
     def save(self, strand: Strand) -> None:
         """Make a strand's memo durable now."""

@@ -23,6 +23,8 @@ class Move:
         taken: Ids of signals that were consumed.
         state: The group's new state.
         done: Set when it is on record, for who waits for that.
+        overdue: The run's deadline has passed: it is never written, but told of as dropped when the store has timed out
+            the run, which takes it from the worker.
     """
 
     held: Held
@@ -33,10 +35,11 @@ class Move:
     taken: list[int] = field(default_factory=list)
     state: bytes | None = None
     done: threading.Event | None = None
+    overdue: bool = False
 
     @property
     def to_record(self) -> bool:
-        """Whether there is anything to write before the strands may go on."""
+        """Whether there is anything to write, or to tell of, before the strands may go on."""
         return bool(self.records or self.taken or self.lets_go)
 
     @property

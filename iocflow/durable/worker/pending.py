@@ -18,12 +18,12 @@ class Pending:
     others did waits until that is over, or a number might be missing for ever.
 
     Attributes:
-        late: Runs whose moves were dropped, because they were taken from this worker.
+        late: Runs whose moves were dropped, because they were taken from this worker, with the steps that it was.
     """
 
     def __init__(self) -> None:
         """Begin empty."""
-        self.late: list[int] = []
+        self.late: dict[int, str] = {}
         self._moves: deque[Move] = deque()
         self._aside: list[Move] = []
         self._writing: list[Held] = []
@@ -43,7 +43,7 @@ class Pending:
             move = self._moves.popleft()
             if move.held.revoked:
                 self._drop(move)
-            elif move.held.branched and not self._may_write(move.held):
+            elif move.overdue or (move.held.branched and not self._may_write(move.held)):
                 self._aside.append(move)
             else:
                 taken.append(move)
@@ -66,13 +66,15 @@ class Pending:
         """Take moves again that could not be written, as the first ones."""
         for move in moves:
             if move.held.branched:
-                move.records = move.held.unnumbered(move.records)
+                move.records = move.held.numbers.taken_back(move.records)
         self._moves.extendleft(reversed(moves))
 
-    def resume(self, held: Held) -> None:
-        """Take what waited for a transaction of the run, which is over."""
-        self._moves.extend(move for move in self._aside if move.held is held)
-        self._aside = [move for move in self._aside if move.held is not held]
+    def resume(self, held: Held | None = None) -> None:
+        """Take what waited for a transaction of the run, which is over; without one, for runs to be taken away."""
+        aside, self._aside = self._aside, []
+        for move in aside:
+            back = move.held is held if held else move.held.revoked
+            (self._moves if back else self._aside).append(move)
 
     def drop_all(self, *, late: bool) -> None:
         """Give up everything; `late` says that it is known not to be on record."""
@@ -85,7 +87,9 @@ class Pending:
 
     def _drop(self, move: Move) -> None:
         if move.to_record:
-            self.late.append(move.held.claimed.id)
+            run = move.held.claimed.id
+            steps = self.late.get(run, ""), Batch(records=move.records).activities().get(run, "")
+            self.late[run] = ", ".join(filter(None, dict.fromkeys(steps)))
         move.tell_done()
 
 
@@ -94,7 +98,7 @@ def batch_of(moves: Sequence[Move], hand: Hand, room: int) -> Batch:
     batch = Batch()
     for move in moves:
         if move.records and move.records[0].n == 0:
-            move.records = move.held.numbered(move.records)
+            move.records = move.held.numbers.given(move.records)
         batch.records += move.records
         batch.taken += move.taken
         if move.state is not None and move.held.claimed.key is not None:

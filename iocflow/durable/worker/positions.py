@@ -22,6 +22,7 @@ class Place:
         got: The signals that it consumed.
         touched: The fields that a branch bound anew since its fork.
         until: When the sleep, or the wait's timeout, ends, on the store's clock.
+        limits: The time limits around it; see `limits`.
     """
 
     position: Position
@@ -29,6 +30,7 @@ class Place:
     got: list[tuple[str, Any, bool]] = field(default_factory=list)
     touched: list[str] = field(default_factory=list)
     until: float | None = None
+    limits: dict[str, Any] = field(default_factory=dict)
 
 
 def plain(plan: Plan, at: int) -> Position:
@@ -41,8 +43,8 @@ def plain(plan: Plan, at: int) -> Position:
 def written(plan: Plan, place: Place) -> str:
     """Return a place as text."""
     position = place.position
-    extras: dict[str, Any] = {"memo": place.memo, "got": place.got, "touched": place.touched, "until": place.until}
-    extras = {name: value for name, value in extras.items() if value or value == 0.0}
+    named = {name: getattr(place, name) for name in ("memo", "got", "touched", "until", "limits")}
+    extras = {name: value for name, value in named.items() if value or value == 0.0}
     stack = position["stack"]
     if not extras and len(stack) == 1 and stack[0].get("at", 0) > 0 and position == plain(plan, stack[0]["at"]):
         return str(stack[0]["at"])
@@ -55,6 +57,12 @@ def read(plan: Plan, text: str) -> Place:
     if isinstance(stored, int):
         return Place(plain(plan, stored))
     return Place(**stored)
+
+
+def unwinding(text: str) -> str:
+    """Return with which outcome the thread of control at a written place is being unwound, empty when it is not."""
+    stored = json.loads(text)
+    return "" if isinstance(stored, int) else str(stored["position"]["unwind"])
 
 
 def retriable(position: Position) -> bool:

@@ -73,6 +73,8 @@ class Quick:
 
     def move(self) -> Move:
         """Do one step, and return what is to be recorded."""
+        if self.held.overdue:
+            return self.held.timed_out()
         context = self._context
         began = time.time()
         context._asked, context._lender, token = None, self, current.set(self)
@@ -103,7 +105,8 @@ class Quick:
 
     def _settled(self, returned: object) -> ProcessContext | str | None:
         job = self.held.job
-        return settle(job.activity(self.at), returned, job.processor.runner)
+        timeout = None if self.held.claimed.deadline is None else self.lend().remaining()
+        return settle(job.activity(self.at), returned, job.processor.runner, timeout)
 
     def _done(self, data: bytes, began: float, ended: float) -> Move:
         held, name, shift = self.held, self._names[self.at], self.held.clock.shift
@@ -112,7 +115,7 @@ class Quick:
         changed = None if data == self._stored else data
         self._stored = data
         last = self.at == len(self._names)
-        run, n, pos = held.claimed.id, held.next_number(), None if last else str(self.at)
+        run, n, pos = held.claimed.id, held.numbers.next(), None if last else str(self.at)
         rest = "DONE", 1, None, None, self._plan_id, pos, changed
         record = Record(run, n, "step", "", name, began + shift, ended + shift, *rest)
         return held.moved_plainly(self, record, last=last)
@@ -127,6 +130,7 @@ class Quick:
         if not seeding:
             strand.began[strand.command["path"]] = began
         strand.reply = self._reply(strand, result, failure)
+        strand.overdue = "error" in strand.reply and self.lend().remaining() == 0
         return self.held.go(strand)
 
     @staticmethod

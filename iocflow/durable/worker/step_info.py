@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, MutableMapping
-from typing import Any, NoReturn, Protocol, Self
+from typing import Any, NoReturn, Protocol
 
 from iocflow.context import RunGroup, StepInfo
 from iocflow.durable.errors import NotTransactionalError, SignalOrderError, SignalTimeoutError
+from iocflow.durable.worker.memo import Memo
 from iocflow.errors import RunSignal
 
 
@@ -39,35 +39,6 @@ class GroupState(RunGroup):
         self.state = json.loads(self._saved) if self._saved else None
 
 
-class Memo(dict[str, Any]):
-    """A step's memo: each assignment is durable before it returns."""
-
-    def __init__(self, stored: dict[str, Any], save: Callable[[], None]) -> None:
-        """Take what was stored; `save` makes the present state durable."""
-        super().__init__(stored)
-        self._save = save
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        """Set and save."""
-        json.dumps(value)  # refuse what cannot be stored before anything is changed
-        super().__setitem__(name, value)
-        self._save()
-
-    def __delitem__(self, name: str) -> None:
-        """Delete and save."""
-        super().__delitem__(name)
-        self._save()
-
-    def __ior__(self, other: Any) -> Self:  # type: ignore[override,misc]
-        """Set several, and save."""
-        self.update(other)
-        return self
-
-    # The mixins go through the two methods above; a dict's own would go around them.
-    update, setdefault = MutableMapping.update, MutableMapping.setdefault
-    pop, popitem, clear = MutableMapping.pop, MutableMapping.popitem, MutableMapping.clear
-
-
 class Lender(Protocol):
     """What lends: a strand of a run in hand."""
 
@@ -93,13 +64,13 @@ class DurableStepInfo(StepInfo):
 
     def __init__(self, lender: Lender, run_id: str, processor: str) -> None:
         """Make the info of a strand's next step."""
-        super().__init__(run_id, processor)
         self.lender = lender
+        self._memo = Memo({}, lender.save_memo)
+        super().__init__(run_id, processor)
         self._connection: Any = None
         self._waits = 0
-        self._before: dict[str, Any] = {}
+        self._before = "{}"
         self.got: list[tuple[str, Any, bool]] = []
-        self.memo = Memo({}, lender.save_memo)
 
     def following(self) -> DurableStepInfo:
         """Return the info of the next step."""
@@ -107,7 +78,7 @@ class DurableStepInfo(StepInfo):
 
     def restore(self, memo: dict[str, Any], got: list[tuple[str, Any, bool]]) -> None:
         """Take what earlier attempts, maybe of another worker, left for this step."""
-        self.memo = Memo(memo, self.lender.save_memo)
+        self._memo = Memo(memo, self.lender.save_memo)
         self.got = [(name, data, late) for name, data, late in got]
 
     def forget_timeout(self) -> None:
@@ -118,12 +89,21 @@ class DurableStepInfo(StepInfo):
     def begin(self, connection: Any = None) -> None:
         """Begin an attempt; `connection` is the store's in a transactional step."""
         self._connection, self._waits = connection, 0
-        self._before = dict(self.memo)
+        self._before = json.dumps(self._memo) if self._memo else "{}"
 
     def undo(self) -> None:
         """Take the memo and the group's state as they were before this attempt, which was rolled back."""
-        self.memo = Memo(self._before, self.lender.save_memo)
+        self._memo = Memo(json.loads(self._before), self.lender.save_memo)
         self.group.undo()
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        """What this step's attempts tell each other: each change is durable before the statement is over."""
+        return self._memo
+
+    @memo.setter
+    def memo(self, value: dict[str, Any]) -> None:
+        self._memo.replace(value)
 
     @property
     def cancelled(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from iocflow.advance import advance
 from iocflow.context import fields_of
 from iocflow.durable.errors import ContextError
+from iocflow.durable.worker.limits import stored, taken_up
 from iocflow.durable.worker.positions import Place, retriable, written
 from iocflow.durable.worker.step_info import DurableStepInfo, GroupState
 from iocflow.errors import ErrorRecord
@@ -34,6 +35,7 @@ class Strand(Performer):
         before: The fields of a branch's context when it was forked, for the join.
         begun: Whether it is on record that the present step, which must not be repeated, began.
         doubtful: Whether a worker died when such a step was under way.
+        overdue: Whether it was the run's deadline that the present step did not meet.
     """
 
     def __init__(
@@ -52,7 +54,8 @@ class Strand(Performer):
         self.reply: Reply | None = None
         self._touched = place.touched
         self.before = {name: value for name, value in fields_of(context).items() if name not in place.touched}
-        self.begun = self.doubtful = False
+        self.begun = self.doubtful = self.overdue = False
+        self._deadlines = taken_up(place.limits, held)
         self._connection: Any = None
         self._saved: bytes | None = None
         self._written: bytes | None = None
@@ -86,6 +89,12 @@ class Strand(Performer):
         return command.get("mode") == "execute" and command["step"]["on_lost"] == "incident"
 
     @property
+    def late(self) -> bool:
+        """Whether the run's deadline keeps the present step from beginning."""
+        self.time_limit(self.command, self.position)
+        return self._over(self.command) == ""
+
+    @property
     def end(self) -> End | None:
         """How the strand ended, None while it did not."""
         return self.position["end"]
@@ -108,17 +117,21 @@ class Strand(Performer):
     def go(self, transaction: StepTransaction | None = None) -> list[Record]:
         """Perform from the present command up to the next step, sleep, wait, fork or end; return what to record.
 
+        When it is `overdue`, that is what it did in vain.
+
         Raises:
             ContextError: The context cannot be stored.
         """
         self._connection = transaction and transaction.connection
         reply, self.reply = self.reply, None
-        began, worth = time.time(), False
+        began, worth, vain = time.time(), False, False
         with self.at_work():
             while True:
                 tried = self.command
                 if reply is None:
                     reply = self._performed(tried, transaction)
+                self.overdue = self.overdue or ("error" in reply and reply["error"].get("over") == "")
+                vain = self.overdue and (vain or "unbegun" not in reply)
                 self.command, self.position = advance(self.plan, self.position, reply)
                 stopped = self.context.stopped
                 self.follow(tried, reply, self.command, self.position)
@@ -126,8 +139,12 @@ class Strand(Performer):
                     self._written = None
                 self._note(tried, reply, began)
                 worth, reply = worth or tried.get("mode") not in _NOTHING_YET, None
-                if self._boundary(worth=worth):
+                if self.overdue or self._boundary(worth=worth):
                     break
+        if self.overdue and not vain:
+            return []
+        if vain and not self._rows:
+            self._add("attempt", tried["path"], (began + self.held.clock.shift, self.held.clock.now()))
         return self._records(began) if worth or self.command["do"] != "run" else []
 
     def prepare(self, command: Command, deadline: float | None) -> None:
@@ -231,7 +248,10 @@ class Strand(Performer):
     def _place(self) -> Place:
         """Return where the strand is now."""
         info = self._own_info
+        if self.command["do"] != "run":
+            self.time_limit(self.command, self.position)  # a fork begins now; of what sleeps or waits none counts
         place = Place({**self.position, "ended": []}, until=self.until)
+        place.limits = stored(self._deadlines, self.position["stack"], self.held.clock)
         own = self._under_way()
         if own is not None and self.step_key(own) == info.idempotency_key:
             place.memo, place.got = dict(info.memo), info.got
@@ -288,6 +308,12 @@ class Strand(Performer):
         self._own_info.forget_timeout()
         if self.command["do"] == "wait":
             self.until = None
+
+    def ends(self, seconds: float | None) -> float | None:
+        """Return when a sleep or wait of so many seconds ends, or a time limit around it, on the store's clock."""
+        self.time_limit(self.command, self.position)
+        times = [self.held.clock.at(end) for end, path in self.limits if path]
+        return min([*times, *([] if seconds is None else [self.held.clock.now() + seconds])], default=None)
 
     def awake(self) -> None:
         """End the present sleep or wait."""

@@ -136,6 +136,9 @@ class Worker:
                 self._do_in_transaction(one)
                 return
             move = one.move()
+            if move.overdue:
+                self._time_out(move)
+                return
         except ContextError as error:
             move = self._given_up(held, str(error))
         except StoreError as error:  # a plan that was to be read; what activities do with a store is their own
@@ -151,6 +154,12 @@ class Worker:
         else:
             self._ready(move.ready)
 
+    def _time_out(self, move: Move) -> None:
+        """Let the store time out a run whose deadline has passed; what it did since then waits until it has."""
+        self._pending.append(move)
+        self.store.sweep(deliveries=self.settings.deliveries, by=move.held.worker)
+        self._look = True
+
     @staticmethod
     def _given_up(held: Held, reason: str) -> Move:
         _LOGGER.error("run %s of %s is suspended: %s", held.claimed.id, held.claimed.processor, reason)
@@ -164,7 +173,10 @@ class Worker:
                 if held.revoked:
                     return
                 move = held.go(strand, transaction)
-                receipt = self._committed(transaction, move)
+                receipt = None if move.overdue else self._committed(transaction, move)
+            if receipt is None:
+                self._time_out(move)
+                return
         except FencedError:
             with self._lead:
                 self._restart(held.worker, fenced=True)
@@ -187,7 +199,7 @@ class Worker:
         try:
             return transaction.commit(batch)
         except StoreError:
-            move.records = move.held.unnumbered(move.records)
+            move.records = move.held.numbers.taken_back(move.records)
             raise
 
     def _ready(self, strands: Sequence[Ready]) -> None:
@@ -254,7 +266,7 @@ class Worker:
 
     def _tell_late(self) -> None:
         """Journal whose records were dropped."""
-        late, self._pending.late = self._pending.late, []
+        late, self._pending.late = self._pending.late, {}
         self.store.fenced_out(self._member.id, late)
 
     def _settle(self, moves: Sequence[Move], receipt: Receipt) -> None:
@@ -262,7 +274,7 @@ class Worker:
         self._clock.set(receipt.now)
         self._wake_at = receipt.wake
         self._look = self._look or receipt.more
-        self._hand.drop(receipt.dropped)
+        self._drop(receipt.dropped)
         ready: list[Ready] = []
         for move in moves:
             if move.lets_go:
@@ -350,7 +362,12 @@ class Worker:
         if runs:
             with self._lead:
                 if id == self._member.id:
-                    self._hand.drop(runs)
+                    self._drop(runs)
+
+    def _drop(self, runs: frozenset[int]) -> None:
+        """Put down runs that were taken from this worker; called with the lead."""
+        self._hand.drop(runs)
+        self._pending.resume()
 
     def _rouse(self) -> None:
         """Let strands go on that sleep or wait beside others of their run, when it is time or a signal came."""

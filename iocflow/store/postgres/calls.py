@@ -24,9 +24,10 @@ class Way(Enum):
     OWN = 3
 
 
-def runs_of(batch: Batch) -> list[int]:
-    """Return the runs that something is written about."""
-    return sorted({one.run for part in (batch.records, batch.endings, batch.rests) for one in part})
+def touched(batch: Batch) -> dict[str, Any]:
+    """Return the parameters that say which runs something is written about, and of which steps."""
+    runs = batch.activities()
+    return {"touched": [*runs], "steps": [*runs.values()]}
 
 
 def written(texts: Texts, way: Way, batch: Batch, base: dict[str, Any], *, tired: bool, alone: set[int]) -> list[Call]:
@@ -53,7 +54,7 @@ def written(texts: Texts, way: Way, batch: Batch, base: dict[str, Any], *, tired
         add(texts.quick_locking if locked else texts.quick, locked=locked, **_rows(batch.records))
     else:
         add(texts.fence)
-        add(texts.own_steps if way is Way.OWN else texts.steps, touched=runs_of(batch), **_rows(batch.records))
+        add(texts.own_steps if way is Way.OWN else texts.steps, **touched(batch), **_rows(batch.records))
         if locked:
             add(texts.lock_runs, locked=locked)
         if way is Way.CAREFUL:

@@ -17,7 +17,7 @@ from psycopg import errors
 
 from iocflow.store.contract import Batch, Receipt
 from iocflow.store.errors import FencedError, StoreError
-from iocflow.store.postgres.calls import Way, runs_of, strays, written
+from iocflow.store.postgres.calls import Way, strays, touched, written
 from iocflow.store.postgres.claim import FIRST, LATE, MORE, TOOK, WAKE, Floor, claimed
 from iocflow.store.postgres.commit_texts import Texts
 from iocflow.store.postgres.connections import Connection, Connections
@@ -144,7 +144,7 @@ class Committer:
 
     def _refused(self, base: dict[str, Any], batch: Batch) -> Receipt:
         """Say, and journal, why a step was not committed: its run was taken away, or the worker is fenced."""
-        values = base | {"touched": runs_of(batch)}
+        values = base | touched(batch)
         calls = [call(self._texts.fence, values), call(self._texts.told, values)]
         ((_, now, _),), taken = self._fenced(base["worker"], lambda one: self._pipelines.run(one, calls))
         return Receipt(now, frozenset(run for (run,) in taken), [], False, None)

@@ -25,7 +25,7 @@ _TYPES = {
     **dict.fromkeys(("in_groups", "waits", "keeps", "keepers", "gates", "locked", "suspended"), "bigint[]"),
     **dict.fromkeys(("begans", "endeds", "untils"), "double precision[]"),
     **dict.fromkeys(("kinds", "threads", "names", "outcomes", "errors", "results", "places", "reasons"), "text[]"),
-    **dict.fromkeys(("keys", "closed"), "text[]"),
+    **dict.fromkeys(("keys", "closed", "steps"), "text[]"),
     **dict.fromkeys(("contexts", "states"), "bytea[]"),
 }
 
@@ -47,9 +47,9 @@ ALIVE = "select 1 / count(*) from worker where id = :worker"
 
 EXTEND = f"update worker set lease = {NOW} + :lease where id = :worker"
 
-_FENCED_OUT = f"""told as (insert into event(run, n, at, kind, worker)
-  select o.run, coalesce((select max(s.n) from step s where s.run = o.run), 0), {NOW}, 'fenced_out', :worker
-  from out o where o.run = any(:touched))"""
+_FENCED_OUT = f"""told as (insert into event(run, n, at, kind, name, worker)
+  select o.run, coalesce((select max(s.n) from step s where s.run = o.run), 0), {NOW}, 'fenced_out', t.steps, :worker
+  from out o join unnest(:touched, :steps) t(run, steps) on t.run = o.run)"""
 
 # fmt: off
 ONE = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from iocflow.store.sql.groups import DEADLINE, ask, close, journal, ready, settle
 from iocflow.store.sql.places import CONTEXT, START, floor, live
@@ -16,10 +16,10 @@ RETRIED = """update run set state = 0, closed = null, outcome = '', reason = '',
 """A run that failed is not in progress any more: another one of its group may be."""
 
 
-def fenced_out(tables: Tables, worker: int, runs: Sequence[int]) -> None:
-    """Journal that what a worker did about runs was dropped."""
-    for run in sorted(set(runs)):
-        journal(tables, run, "fenced_out", worker=worker)
+def fenced_out(tables: Tables, worker: int, runs: Mapping[int, str]) -> None:
+    """Journal that what a worker did about runs was dropped: by run, the steps that it was."""
+    for run, name in sorted(runs.items()):
+        journal(tables, run, "fenced_out", name=name, worker=worker)
 
 
 def signal(tables: Tables, run: int, name: str, data: bytes) -> bool:
@@ -122,8 +122,8 @@ def _repeat_places(tables: Tables, held: Held, *, failed: bool) -> int:
     places = live(
         (str(thread), int(n), int(plan), str(pos), str(name), str(kind), int(retry))
         for thread, n, plan, pos, name, kind, retry in tables.rows(
-            "select thread, n, plan, pos, name, case when kind = 'begun' then kind else 'mark' end, retry from step"
-            " where run = :run and pos is not null and retry >= :least order by n",
+            "select thread, n, plan, pos, name, case when kind in ('begun', 'doubt') then 'doubt' else 'mark' end,"
+            " retry from step where run = :run and pos is not null and retry >= :least order by n",
             run=held.id,
             least=int(failed),
         )

@@ -15,9 +15,10 @@ from iocflow.store.sql.tables import Tables
 from iocflow.store.sql.upkeep import POISON
 
 _PLACES = """select s.thread, s.n, s.run, s.plan, s.pos from step s where s.run in [runs] and s.pos is not null
+ and s.plan <> 0
  and s.n >= coalesce((select max(o.n) from step o where o.run = s.run and o.thread = '' and o.pos is not null), 0)
  order by s.n"""
-"""What is on record of a run since its outer thread moved on last."""
+"""What is on record of a run since its outer thread moved on last; a start that was written anew has no plan."""
 
 
 def standing(tables: Tables, found: Sequence[RunStatus]) -> list[RunStatus]:
@@ -66,7 +67,9 @@ def _stands(plan: Plan, thread: str, text: str) -> Waiting | None:
     signal = command["name"] if command["do"] == "wait" else ""
     if command["do"] == "sleep":
         command, _ = advance(plan, position, {})
-    return None if command["do"] in ("fork", "end") else Waiting(signal, until, command.get("path", ""), thread)
+    elif command["do"] in ("fork", "end"):
+        return None
+    return Waiting(signal, until, command.get("path", ""), thread)
 
 
 def _plain(plan: Plan, at: int) -> Position:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
@@ -43,7 +43,7 @@ class SqlStore(ABC):
         """Send a signal to a run."""
         return self._write(lambda tables: operations.signal(tables, run, name, data))
 
-    def fenced_out(self, worker: int, runs: Sequence[int]) -> None:
+    def fenced_out(self, worker: int, runs: Mapping[int, str]) -> None:
         """Journal that what a worker did about runs was dropped."""
         self._write(lambda tables: operations.fenced_out(tables, worker, runs))
 

@@ -16,6 +16,7 @@ from iocflow.store.contract import Batch, Claimed, Ending, Receipt, Rest
 from iocflow.store.errors import FencedError
 from iocflow.store.sql import upkeep
 from iocflow.store.sql.groups import CLEAR_SUSPECT, journal, settle
+from iocflow.store.sql.operations import fenced_out
 from iocflow.store.sql.schema import KEPT, QUARANTINED, WOKE
 from iocflow.store.sqlite.claim import claim
 from iocflow.store.sqlite.insert import insert
@@ -112,8 +113,7 @@ def commit(tables: SqliteTables, worker: int, batch: Batch, lease: float) -> Rec
     dropped: frozenset[int] = frozenset()
     if found.revoked:
         dropped = revoked(tables, worker)
-        for run in sorted(runs_of(batch) & dropped):
-            journal(tables, run, "fenced_out", worker=worker)
+        fenced_out(tables, worker, lost(batch, dropped))
         batch = without(tables, batch, dropped)
         tables.sql("delete from revoked where worker = ?", (worker,))
     write(tables, worker, batch, found.signals)
@@ -124,7 +124,7 @@ def commit_step(tables: SqliteTables, worker: int, batch: Batch, lease: float) -
     """Do all of the batch of one step; when its run was taken away, nothing, and the caller rolls all of it back."""
     found = fence(tables, worker, lease)
     dropped = revoked(tables, worker) if found.revoked else frozenset()
-    if runs_of(batch) & dropped:
+    if lost(batch, dropped):
         return Receipt(tables.now, dropped, [], False, None)
     write(tables, worker, batch, found.signals)
     return _more(tables, worker, batch, found, dropped)
@@ -151,9 +151,9 @@ def revoked(tables: SqliteTables, worker: int) -> frozenset[int]:
     return frozenset(run for (run,) in tables.rows("select run from revoked where worker = :worker", worker=worker))
 
 
-def runs_of(batch: Batch) -> set[int]:
-    """Return the runs that something is written about."""
-    return {one.run for part in (batch.records, batch.endings, batch.rests) for one in part}
+def lost(batch: Batch, dropped: frozenset[int]) -> dict[int, str]:
+    """Return the runs that something is written about and that were taken from the worker, with their steps."""
+    return {run: steps for run, steps in batch.activities().items() if run in dropped}
 
 
 def without(tables: SqliteTables, batch: Batch, dropped: frozenset[int]) -> Batch:

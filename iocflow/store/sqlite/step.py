@@ -10,8 +10,8 @@ from typing import NoReturn
 
 from iocflow.store.contract import Batch, Receipt
 from iocflow.store.errors import StoreError, TransactionError
-from iocflow.store.sql.groups import journal
-from iocflow.store.sqlite.commit import commit_step, fence, runs_of
+from iocflow.store.sql.operations import fenced_out
+from iocflow.store.sqlite.commit import commit_step, fence, lost
 from iocflow.store.sqlite.connections import Connections, Process, rollback
 from iocflow.store.sqlite.errors import translated
 from iocflow.store.sqlite.tables import SqliteTables
@@ -57,12 +57,10 @@ class SqliteStep:
         self._execute("release iocflow_step")
         with translated(self._path):
             receipt = commit_step(self._tables, self._worker, batch, self._lease)
-            lost = sorted(runs_of(batch) & receipt.dropped)
-            if lost:
+            if refused := lost(batch, receipt.dropped):
                 self.rollback()
                 Turn(self._path).at_file(lambda: self.connection.execute("begin immediate"))
-                for run in lost:
-                    journal(self._tables, run, "fenced_out", worker=self._worker)
+                fenced_out(self._tables, self._worker, refused)
             self.connection.execute("commit")
         return receipt
 

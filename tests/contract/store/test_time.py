@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iocflow.store.contract import Ending, Rest, Store
+from iocflow.store.contract import Batch, Ending, Rest, Store
 from tests.contract.store.stores import Kit
 from tests.contract.store.work import LONG, Work, record
 
@@ -193,3 +193,32 @@ def test_many_sleepers_wake_at_once(kit: Kit, store: Store, work: Work) -> None:
     for _ in range(4):
         got += work.ids(1200)
     assert sorted(got) == runs
+
+
+def test_what_was_dropped_is_told(kit: Kit, store: Store, work: Work) -> None:
+    """What is told of as dropped has the steps that it was, of each run; places alone and ends have no name."""
+    runs = [work.submit(deadline=store.now() + 20) for _ in range(3)]
+    claimed = work.claim(3)
+    kit.advance(21)
+    assert store.sweep(deliveries=5).timeouts == 3
+    rows = [
+        record(runs[0], 1, name="outer/credit"),
+        record(runs[0], 2, name="outer", kind="attempt"),
+        record(runs[0], 3, name="outer/credit"),
+        record(runs[1], 1, name="bill", kind="mark"),
+    ]
+    ending = Ending(runs[2], claimed[2].group, "completed", "ok")
+    assert work.commit(records=rows, endings=[ending]).dropped == frozenset(runs)
+    found = [[entry.name for entry in store.history(run) if entry.kind == "fenced_out"] for run in runs]
+    assert found == [["outer/credit, outer"], [""], [""]]
+
+
+def test_what_a_step_dropped_is_told(kit: Kit, store: Store, work: Work) -> None:
+    """A step in a transaction of its own is told of likewise."""
+    run = work.submit(deadline=store.now() + 20)
+    work.claim()
+    kit.advance(21)
+    assert store.sweep(deliveries=5).timeouts == 1
+    with store.begin(work.id, lease=LONG) as step:
+        assert step.commit(Batch(records=[record(run, 1, name="bill")])).dropped == frozenset({run})
+    assert [entry.name for entry in store.history(run) if entry.kind == "fenced_out"] == ["bill"]

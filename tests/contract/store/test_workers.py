@@ -74,7 +74,7 @@ def test_what_a_worker_dropped_by_itself_is_told(kit: Kit, store: Store, work: W
     die(kit, store)
     heir = Work(store)
     (again,) = heir.claim(1)
-    store.fenced_out(work.id, [run, run, other])
+    store.fenced_out(work.id, {run: "credit, stock", other: ""})
     heir.step(again)
     assert work.kinds(run) == ["submitted", "lost", "fenced_out", "step"]
     assert work.kinds(other) == ["submitted", "lost", "fenced_out"]

@@ -312,3 +312,44 @@ def test_many_items(house: House) -> None:
     house.work(threads=8)
     assert house.state(run) == "completed"
     assert house.context(run).answers == [i * 2 for i in range(200)]
+
+
+@pytest.mark.parametrize("what", ["a split", "parallel items", "a split in a sequence", "a split in a branch"])
+@pytest.mark.parametrize("delay", [0.01, 60.0])
+def test_a_split_is_tried_again_later(house: House, what: str, delay: float) -> None:
+    """Parallel parts that failed are tried again as a whole after a delay, by this worker or another one."""
+    began: list[str] = []
+    go_on = threading.Event()
+
+    def fail(context: Work) -> None:
+        if context.item < 2:
+            began.append(context.step.idempotency_key)
+            if len(began) < 3:
+                raise ValueError("again")
+        go_on.set()
+
+    def busy(context: Work) -> None:
+        go_on.wait(20 if delay < 1 else 0)
+        context.right += 1
+
+    later = RetryingErrorHandler(attempts=3, delay=delay)
+    parts: Any = {
+        "a split": lambda: activity(split(a=fail, b=go_left), on_error=later),
+        "parallel items": lambda: activity(each(fail, parallel=3), on_error=later),
+        "a split in a sequence": lambda: activity(sequence(split(a=fail, b=go_left)), on_error=later),
+        "a split in a branch": lambda: ParallelSplitProcessor(
+            {"deep": sequence(activity(split(a=fail, b=go_left), on_error=later), name="deep"), "busy": busy},
+            context=Work,
+            name="outer",
+        ),
+    }[what]()
+    house.sequence(add, parts, add, context=Work)
+    run = house.submit()
+    house.worker()
+    if delay > 1:
+        for attempt in (1, 2):
+            house.eventually(lambda: house.state(run) == "waiting" and len(began) >= attempt)  # noqa: B023
+            house.kit.advance(61)
+    assert house.wait(run).state == "completed"
+    assert house.context(run).n == 2
+    assert len(began) == 3

@@ -265,3 +265,41 @@ def test_cancelled_twice(house: House, gate: Gate) -> None:
     house.client.cancel(run, why="second")
     assert house.wait(run).reason == "first"
     assert house.context(run).cleaned == 1
+
+
+def test_a_step_that_is_given_up_does_not_begin_again(house: House, gate: Gate) -> None:
+    """Unwinding a step with `on_lost: incident` tells of no other beginning of it."""
+    house.sequence(activity(gate, name="gate", on_lost="incident"), add, context=Work, finally_=[clean])
+    run = house.submit()
+    house.worker()
+    gate.entered.wait(20)
+    assert house.client.cancel(run)
+    assert house.wait(run).state == "cancelled"
+    assert house.trail(run) == "clean"
+    assert house.kinds(run).count("begun") == 1
+
+
+def test_unwinding_in_a_split_goes_on_elsewhere(house: House) -> None:
+    """When the worker that unwinds branches dies in the middle, another one unwinds the rest, and the run itself."""
+    entered, go_on = threading.Event(), threading.Event()
+
+    def stuck(context: Work) -> None:
+        if not entered.is_set():
+            entered.set()
+            go_on.wait(20)
+
+    left: Any = SequenceProcessor([wait], context=Work, name="left", finally_=[clean])
+    right: Any = SequenceProcessor([wait], context=Work, name="right", finally_=[stuck])
+    split: Any = ParallelSplitProcessor({"left": left, "right": right}, context=Work, name="split")
+    house.sequence(split, add, context=Work, finally_=[tidy])
+    run = house.submit()
+    house.work()
+    assert house.client.cancel(run)
+    dying = house.worker(lease=30.0, tick=1000.0)
+    entered.wait(20)
+    house.eventually(lambda: "split/left/clean" in house.trail(run))
+    house.outlast(dying)
+    house.worker()
+    assert house.wait(run).state == "cancelled"
+    assert house.trail(run) == "split/left/clean, split/right/stuck, tidy"
+    go_on.set()

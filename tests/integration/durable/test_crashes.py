@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from iocflow import SequenceProcessor, activity
@@ -110,6 +111,29 @@ def test_k6(house: House) -> None:
     assert house.wait_all([again, done]) == ["completed"] * 2
     assert house.trail(again) == house.trail(done) == "count, sleep"
     assert len(ledger.calls) == 1
+    before = ["submitted", "step", "begun", "lost", "suspended", "retry", "doubt"]
+    assert house.kinds(again) == [*before, "begun", "step", "ended"]
+    assert house.kinds(done) == [*before, "step", "ended"]
+
+
+def test_doubt_outlasts_workers_that_die(house: House) -> None:
+    """A step that is in doubt again after a retry is told of by its last beginning, and each beginning once."""
+    house.jobs.update(processors())
+    run = house.submit("risky", [])
+    for _ in range(2):
+        with another(house) as other:
+            other.until("sleepy")
+            other.kill()
+        house.kit.advance(LEASE + 1)
+        house.eventually(lambda: house.store.sweep(deliveries=5).workers)
+        house.work()
+        status = house.client.status(run)
+        assert (status.state, status.activity) == ("suspended", "sleep")
+        began = [entry for entry in house.client.history(run) if entry.kind == "begun"]
+        assert began[-1].began is not None
+        assert datetime.fromtimestamp(began[-1].began, UTC).isoformat(timespec="seconds") in status.reason
+        assert house.client.retry(run, who="ann", why="it did not arrive")
+    assert house.kinds(run).count("begun") == 2
 
 
 def test_a_killed_worker_is_blamed_on_the_run_under_way(house: House) -> None:

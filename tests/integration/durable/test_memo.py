@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from iocflow import ParallelSplitProcessor, ProcessContext, RetryingErrorHandler, activity
+from iocflow.context import StepInfo
 from tests.integration.durable.house import House
 
 
@@ -18,6 +21,14 @@ class Work(ProcessContext):
     n: int = 0
     seen: tuple[str, ...] = ()
     right: str = ""
+
+
+class Lists(ProcessContext):
+    """A context with lists."""
+
+    seed_data: None
+    names: list[list[str]]
+    left: list[list[str]]
 
 
 def memo_on_record(house: House, run: int) -> Any:
@@ -51,6 +62,143 @@ def test_each_change_is_durable_before_it_returns(house: House) -> None:
     house.work()
     assert house.state(run) == "completed"
     assert found == [{"a": 1}, {"a": 1, "b": 2, "c": 3}, {"b": 2, "c": 3, "d": 4}, {"c": 3, "d": 4, "e": 5}, {}]
+
+
+CHANGES: dict[str, Callable[[StepInfo], object]] = {
+    "the whole": lambda step: setattr(step, "memo", {"b": [2]}),
+    "the whole, by an operator": lambda step: operator.ior(step.memo, {"b": [2]}),
+    "the whole, to nothing": lambda step: setattr(step, "memo", {}),
+    "a default": lambda step: step.memo.setdefault("new", []).append(1),
+    "the last": lambda step: step.memo.popitem(),
+    "a list's item": lambda step: operator.setitem(step.memo["list"], 0, "z"),
+    "a list's part": lambda step: operator.setitem(step.memo["list"], slice(0, 2), ["c", {"d": 1}, "e"]),
+    "a list's new part": lambda step: (
+        operator.setitem(step.memo["list"], slice(0, 2), [{"d": 1}]),
+        step.memo["list"][0].update(d=2),
+    ),
+    "no item of a list": lambda step: operator.delitem(step.memo["list"], 0),
+    "one more of a list": lambda step: step.memo["list"].append({"f": 1}),
+    "several more of a list": lambda step: step.memo["list"].extend("gh"),
+    "several more of a list, by an operator": lambda step: operator.iadd(step.memo["list"], "gh"),
+    "a list twice": lambda step: operator.imul(step.memo["list"], 2),
+    "in a list": lambda step: step.memo["list"].insert(1, [0]),
+    "out of a list": lambda step: step.memo["list"].pop(),
+    "not in a list": lambda step: step.memo["list"].remove("a"),
+    "nothing in a list": lambda step: step.memo["list"].clear(),
+    "a list's order": lambda step: step.memo["list"].reverse(),
+    "a sorted list": lambda step: step.memo["list"].sort(key=str),
+    "deep in it": lambda step: step.memo["list"][2]["b"].append(2),
+    "a dict's item": lambda step: operator.setitem(step.memo["dict"], "b", 2),
+    "no item of a dict": lambda step: operator.delitem(step.memo["dict"], "a"),
+    "out of a dict": lambda step: step.memo["dict"].pop("a"),
+    "nothing in a dict": lambda step: step.memo["dict"].clear(),
+}
+"""Whatever changes a memo, by name."""
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_whatever_changes_the_memo_is_on_record(house: House, what: str) -> None:
+    """However the memo is changed, as a whole or somewhere inside, that is on record when the statement is over."""
+    found: list[Any] = []
+
+    def remember(context: Work) -> None:
+        step = context.step
+        step.memo = {"list": ["b", "a", {"b": [1]}], "dict": {"a": 1}}
+        before = json.dumps(step.memo)
+        CHANGES[what](step)
+        found.extend([json.loads(before), memo_on_record(house, int(step.run_id)), json.loads(json.dumps(step.memo))])
+
+    house.sequence(remember, context=Work)
+    run = house.submit()
+    house.work()
+    assert house.state(run) == "completed"
+    before, recorded, memo = found
+    assert recorded == memo != before
+
+
+def test_the_whole_memo_lives_on(house: House) -> None:
+    """A memo that was assigned as a whole, then changed through a name that it had before, is what a retry finds."""
+    seen: list[Any] = []
+
+    def remember(context: Work) -> None:
+        memo = context.step.memo
+        seen.append(json.loads(json.dumps(memo)))
+        if context.step.attempt == 1:
+            context.step.memo = {"served": ["ann"]}
+            memo["served"].append("bob")
+            raise ValueError("not yet")
+
+    house.sequence(activity(remember, on_error=RetryingErrorHandler(attempts=2, delay=60.0)), context=Work)
+    run = house.submit()
+    house.work()
+    house.kit.advance(61)
+    house.work()
+    assert house.state(run) == "completed"
+    assert seen == [{}, {"served": ["ann", "bob"]}]
+
+
+def test_a_memo_that_is_rolled_back(house: House) -> None:
+    """A transactional step that fails leaves its memo as it was, also deep inside."""
+    seen: list[Any] = []
+
+    def remember(context: Work) -> None:
+        seen.append(json.loads(json.dumps(context.step.memo)))
+        context.step.memo.setdefault("tries", []).append(context.step.attempt)
+        if context.step.attempt < 3:
+            raise ValueError("not yet")
+
+    step = activity(remember, on_error=RetryingErrorHandler(attempts=3), mode="transactional", time_limit=5.0)
+    house.sequence(step, context=Work)
+    run = house.submit()
+    house.work()
+    assert house.state(run) == "completed"
+    assert seen == [{}] * 3
+
+
+def test_what_comes_out_of_a_memo_is_plain(house: House) -> None:
+    """A list of the memo in a field of the context is stored, forked and read back as any list."""
+
+    def fill(context: Lists) -> None:
+        context.step.memo["names"] = [["ann"], ["bob"]]
+        context.names = context.step.memo["names"]
+
+    def look(context: Lists) -> None:
+        context.left = [*context.names]
+
+    split: Any = ParallelSplitProcessor({"one": look, "two": lambda _: None}, context=Lists, name="split")
+    house.sequence(fill, split, context=Lists)
+    run = house.submit()
+    house.work()
+    context = house.context(run)
+    assert (context.names, context.left) == ([["ann"], ["bob"]],) * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (lambda step: setattr(step, "memo", ["a"]), "context.step.memo is a dict: it cannot be set to a list"),
+        (lambda step: setattr(step, "memo", None), "context.step.memo is a dict: it cannot be set to a NoneType"),
+        (lambda step: setattr(step, "memo", {"a": {1, 2}}), r"context.step.memo\['a'\] is a set"),
+        (lambda step: operator.setitem(step.memo, 1, "a"), r"context.step.memo\[1\]: the keys of a memo are str"),
+        (lambda step: operator.setitem(step.memo, "a", [{"b": object()}]), r"context.step.memo\['a'\]\[0\]\['b'\] is"),
+        (lambda step: step.memo["list"].append(object()), r"context.step.memo\['list'\]\[...\] is a object"),
+    ],
+)
+def test_what_a_memo_cannot_keep_says_where(house: House, change: Callable[[StepInfo], object], where: str) -> None:
+    """What is no memo, or has in it what JSON has not, is refused where it is set; the memo stays as it was."""
+    found: list[Any] = []
+
+    def remember(context: Work) -> None:
+        context.step.memo = {"list": [1]}
+        with pytest.raises(TypeError, match=where):
+            change(context.step)
+        found.extend([dict(context.step.memo), memo_on_record(house, int(context.step.run_id))])
+
+    house.sequence(remember, context=Work)
+    run = house.submit()
+    house.work()
+    assert house.state(run) == "completed"
+    assert found == [{"list": [1]}] * 2
 
 
 def test_the_memo_lives_as_long_as_its_step(house: House) -> None:

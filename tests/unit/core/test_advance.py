@@ -191,6 +191,32 @@ def test_unwind_within_finally_leaves_that_part_and_goes_on() -> None:
     assert position["end"]["outcome"] == "STOPPED"
 
 
+def test_unwind_runs_all_of_what_a_finally_nests() -> None:
+    """Processors in a `finally` are run whole, and what comes after them."""
+    deep = SequenceProcessor([inner(yes, yes), yes], context=Box, name="deep")
+    plan = plan_of(add, finally_=[deep, go_left])
+    commands, rows, position = walk(plan, [{"unwind": "CANCELLED"}, {}, {}, {}, {}])
+    assert commands == [
+        "execute add", "execute deep/inner/yes", "execute deep/inner/yes", "execute deep/yes", "execute go-left", "end",
+    ]  # fmt: skip
+    assert rows == [
+        "deep/inner/yes DONE", "deep/inner/yes DONE", "deep/inner DONE", "deep/yes DONE", "deep DONE", "go-left DONE",
+    ]  # fmt: skip
+    assert position["end"] is not None
+    assert position["end"]["outcome"] == "CANCELLED"
+
+
+def test_unwind_within_what_a_finally_nests_goes_on_behind_it() -> None:
+    """A processor in `finally` that is under way is given up after its own `finally`; the other parts run."""
+    deep = SequenceProcessor([inner(yes, yes, finally_=[add]), yes], context=Box, name="deep")
+    plan = plan_of(add, finally_=[deep, go_left])
+    commands, rows, position = walk(plan, [{}, {"unwind": "CANCELLED"}, {}, {}])
+    assert commands == ["execute add", "execute deep/inner/yes", "execute deep/inner/add", "execute go-left", "end"]
+    assert rows == ["add DONE", "deep/inner/add DONE", "go-left DONE"]
+    assert position["end"] is not None
+    assert position["end"]["outcome"] == "CANCELLED"
+
+
 def test_a_failure_while_unwinding_makes_it_failed() -> None:
     """A `finally` inside that fails makes the whole run FAILED, with its error, and no handler is asked."""
     plan = plan_of(inner(add, finally_=[fail]), finally_=[go_left], on_error=CONTINUE)
