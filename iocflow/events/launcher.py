@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from iocflow.events.source import Delivery, EventSource, Reason
+from iocflow.events.source import AnsweringSource, Delivery, EventSource, Reason
 from iocflow.launch.contract import Acknowledgement, Launch, Launchable
 from iocflow.launch.counters import Count
 from iocflow.launch.ended import Ended
@@ -81,6 +81,8 @@ class EventLauncher(BaseLauncher):
     def reserve(self, host: Host) -> None:
         """Keep other processes from the source."""
         super().reserve(host)
+        if isinstance(self.source, AnsweringSource):
+            self.source.serve(self.name, self.processor, host)
         self.source.reserve()
 
     def start(self, host: Host) -> None:
@@ -202,6 +204,8 @@ class EventLauncher(BaseLauncher):
                 self._store_lost, self._untried = ended.untried, ended.error if ended.untried else None
 
     def _tell(self, delivery: Delivery, ended: Ended | None) -> None:
+        if ended and isinstance(self.source, AnsweringSource):
+            self.source.ended(delivery, ended)
         if refusal := _refusal(delivery):
             reason = Reason(self._host.mask(refusal), self.name, self.processor.name, event_id=_event_id(delivery))
             self._dead_letter(delivery, reason)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from iocflow.errors import IocflowError
 from iocflow.launch.clock import Clock
 from iocflow.launch.contract import Acknowledgement, Launch
 from iocflow.launch.counters import Count, Counters
@@ -96,6 +97,8 @@ class DaemonHost:
             run = launch.perform()
         except StoreError as error:
             return Ended(launch.run_id, Outcome.FAILED, error, untried=True)
+        except IocflowError as error:  # it says what is wrong, with the seed as a rule; where it was found is no news
+            return Ended(launch.run_id, Outcome.FAILED, error)
         except Exception as error:
             logger.exception("processor %s could not be launched", launch.processor.name, extra=_fields(launch))
             return Ended(launch.run_id, Outcome.FAILED, error)
