@@ -9,13 +9,12 @@ from datetime import timedelta
 
 from iocflow.events.address import Address
 from iocflow.launch.errors import LauncherError
+from iocflow.launch.places import LOOPBACK, PORTS, ip_of
 
 __all__ = ["HttpOptions", "HttpPlace", "read_options", "read_place"]
 
 _PLACE = re.compile(r"(?://)?(?:(\[[^\]/]+\]|[^:/\[\]]+):)?(\d{1,5})((?:/[\w.~-]+)+)", re.ASCII)
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
-_LOOPBACK = "127.0.0.1"
-_PORTS = range(1, 65_536)
 _MOST = timedelta(hours=1)
 _FORM = "write http:8080/orders, or http:127.0.0.1:8080/orders"
 
@@ -72,14 +71,13 @@ def read_place(address: Address) -> HttpPlace:
     found = _PLACE.fullmatch(address.path)
     if not found:
         raise LauncherError(f"`http:{address.path}` is no place to listen at; {_FORM}")
-    host, port, path = (found[1] or _LOOPBACK).strip("[]"), int(found[2]), found[3]
-    try:
-        host = _LOOPBACK if host == "localhost" else str(ipaddress.ip_address(host))
-    except ValueError:
-        raise LauncherError(f"`{host}` is no IP address; write that of this machine, 127.0.0.1 or 0.0.0.0") from None
-    if port not in _PORTS:
+    host, port, path = (found[1] or LOOPBACK).strip("[]"), int(found[2]), found[3]
+    ip = ip_of(host)
+    if ip is None:
+        raise LauncherError(f"`{host}` is no IP address; write that of this machine, 127.0.0.1 or 0.0.0.0")
+    if port not in PORTS:
         raise LauncherError(f"there is no port {port}; write 1 to 65535")
-    return HttpPlace(host, port, path)
+    return HttpPlace(ip, port, path)
 
 
 def read_options(address: Address, place: HttpPlace) -> HttpOptions:

@@ -75,8 +75,13 @@ class EventLauncher(BaseLauncher):
     @property
     def trouble(self) -> str:
         """What is wrong with it, empty when nothing is."""
+        return self.stalled or self._trouble
+
+    @property
+    def stalled(self) -> str:
+        """Whether the consumer hangs, in its source as a rule."""
         silent = self._host.clock.monotonic() - self._turned if self._thread and not self._over else 0.0
-        return f"no progress for {silent:.0f} s" if silent > SILENT + max(PAUSES) else self._trouble
+        return f"no progress for {silent:.0f} s" if silent > SILENT + max(PAUSES) else ""
 
     def reserve(self, host: Host) -> None:
         """Keep other processes from the source."""
