@@ -94,10 +94,10 @@ def read_options(address: Address, place: HttpPlace) -> HttpOptions:
         # Perhaps the rest of a token with an ampersand in it: not to be repeated.
         address.noted.append(f"{len(strangers)} of the options are none; write {', '.join(known)}")
     if token is not None and not _TOKEN.fullmatch(token):
-        remedy = "letters, digits and ._~+/=- , 16 characters or more"
+        remedy = "16 characters or more: letters, digits and ._~+/=-"
         address.noted.append(f"the token is none that a header can hold, or too short to be safe; write {remedy}")
     if token is None and not place.loopback:
-        raise LauncherError(f"{place} is open to other machines; write {place}?token=${{secret:NAME}}")
+        raise LauncherError(f"{place} is open to other machines, and has no token; add ?token=${{secret:NAME}}")
     least, default = timedelta(milliseconds=10), HttpOptions()
     return HttpOptions(
         token or "",
@@ -109,7 +109,10 @@ def read_options(address: Address, place: HttpPlace) -> HttpOptions:
 
 
 def _token(address: Address) -> str | None:
-    """Return the token as it is written, as a header has it too: percent signs and plus signs stand for themselves."""
+    """Return the token as it is written, as a header has it too: percent signs and plus signs stand for themselves.
+
+    An empty one is none: a placeholder may have that as its default.
+    """
     query = address.text.partition("?")[2]
     pieces = (piece.partition("=") for piece in query.split("&"))
-    return next((value for name, _, value in pieces if name == "token"), None)
+    return next((value for name, _, value in pieces if name == "token"), None) or None

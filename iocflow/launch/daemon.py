@@ -88,8 +88,7 @@ class Daemon:
             settings: How the daemon works; what the application's section `daemon` says, unless given.
             companions: What works beside the launchers.
             launching: Whether the application's launchers are started at all.
-            book: What a store keeps of scheduled launchers, so that a restart loses no firing, and several daemons fire
-                once.
+            book: What a store keeps of scheduled launchers: no restart loses a firing, and several daemons fire once.
             run_counts: Returns how many durable runs are in each state, for the metrics.
             clock: The clocks, for tests.
             leave: Ends the process with an exit code when it has to end at once; for tests.
@@ -97,9 +96,7 @@ class Daemon:
         Raises:
             LauncherError: Two launchers have the same name.
         """
-        self._app = app
-        self._clock = clock or SystemClock()
-        self._leave = leave
+        self._app, self._leave, self._clock = app, leave, clock or SystemClock()
         self._settings = settings or _settings_of(app)
         self._launchers = _launchers_of(app) if launching else ()
         self._companions = tuple(companions)
@@ -118,8 +115,7 @@ class Daemon:
         )
         self._health = Health(self._host, self._launchers, self._companions, self._counters)
         self._manager = ServiceManager(os.environ, self._clock)
-        self._run_counts = run_counts
-        self._close_port: Callable[[], None] = lambda: None
+        self._run_counts, self._close_port = run_counts, _nothing
         self._deadline = self._clock.monotonic()
         self._was_ready = False
         self._reported: set[tuple[str, str]] = set()
@@ -339,6 +335,10 @@ def _guarded(call: Callable[[], T]) -> T | None:
     except Exception:
         logger.exception("%s failed", call)
         return None
+
+
+def _nothing() -> None:
+    """Close the port that there is not."""
 
 
 def _settings_of(app: Application) -> DaemonSettings:

@@ -95,7 +95,8 @@ class Connection:
             if request is None:
                 return False
             method = request.method
-            await self._bodiless(request)
+            if _bodiless(request):
+                await self._event()  # its end, so that it does not end the connection if it is refused
             site = self._find(request.path)
             if site is None:
                 raise _RefusedError(problem(404, f"nothing is offered at {request.path}"))
@@ -110,14 +111,9 @@ class Connection:
             await self._send(problem(error.error_status_hint, f"not HTTP: {error}"), method)
         if self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE:
             return True
-        await self._linger()
+        if self._protocol.their_state not in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED):
+            await self._linger()
         return False
-
-    async def _bodiless(self, request: Request) -> None:
-        """Take note that a request has no body, if that is so: refused, it does not end the connection."""
-        sizes = request.headers.get("content-length", "0"), request.headers.get("transfer-encoding", "")
-        if sizes == ("0", ""):
-            await self._event()
 
     async def _answer(self, site: Site, request: Request, body: bytes) -> Response:
         try:
@@ -139,9 +135,9 @@ class Connection:
             raise _RefusedError(too_large)
         if self._protocol.they_are_waiting_for_100_continue:
             await self._write(self._protocol.send(h11.InformationalResponse(status_code=100, headers=[])))
-        body = bytearray()
-        if self._protocol.their_state is h11.DONE:
+        if _bodiless(request):
             return b""
+        body = bytearray()
         try:
             async with asyncio.timeout(admission.seconds):
                 while isinstance(event := await self._event(), h11.Data):
@@ -220,6 +216,11 @@ class Connection:
             async with asyncio.timeout(LINGER_SECONDS):
                 while await self._reader.read(CHUNK):
                     continue
+
+
+def _bodiless(request: Request) -> bool:
+    """Return whether a request has no body."""
+    return request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers
 
 
 def _path(target: str) -> str:

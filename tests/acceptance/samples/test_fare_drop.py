@@ -183,7 +183,8 @@ def test_a_post_starts_a_run(clone: Path, serve: Serve, shell: Shell) -> None:
     """Posted to the other file's launcher, the same event mails everybody before the answer comes."""
     shell(f"{RUN} fare-drop-polled --profile test")
     port = free_port()
-    daemon = serve("--set", f"http.port={port}", file="config/fare_drop_http.yaml")
+    ports = ("--set", f"http.port={port}", "--set", f"http.health={free_port()}")
+    daemon = serve(*ports, file="config/fare_drop_http.yaml")
     event = (clone / "samples" / "fare_drop" / "event.json").read_bytes()
     until(lambda: listens(port))
     answer = ask(port, "POST", "/fares", event, Content_Type="application/cloudevents+json")

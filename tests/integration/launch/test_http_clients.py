@@ -138,6 +138,26 @@ def test_pipelining(web: Web) -> None:
     assert [one.number for one in web.seen] == [1, 2, 1, 2]
 
 
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize(
+    ("start", "body", "status"),
+    [
+        ("POST /orders", b'{"number": 1}', b"200"),
+        ("POST /orders", b"", b"400"),
+        ("POST /nothing", b'{"number": 1}', b"404"),
+        ("GET /orders/runs/1", b"", b"404"),
+        ("GET /orders", b"", b"405"),
+    ],
+)
+def test_the_last_request_of_a_connection(web: Web, version: str, start: str, body: bytes, status: bytes) -> None:
+    """A request that says that it is the last is answered at once, whatever it is, and its connection ends."""
+    head = f"{start} HTTP/{version}\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    length = f"Content-Length: {len(body)}\r\n" if body else ""
+    got = raw(web.port, f"{head}{length}\r\n".encode() + body)
+    assert re.findall(rb"HTTP/1\.1 (\d+)", got) == [status]
+    assert b"\r\nConnection: close\r\n" in got
+
+
 @pytest.mark.parametrize(
     "headers",
     [

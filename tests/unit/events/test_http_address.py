@@ -48,6 +48,7 @@ def test_options() -> None:
     assert source("http:8080/orders").options == HttpOptions()
     found = source("http:8080/orders?token=0123456789abcdef&limit=2MB&timeout=5s&wait=0s&waiting=7").options
     assert found == HttpOptions("0123456789abcdef", 2_000_000, timedelta(seconds=5), timedelta(0), 7)
+    assert source("http:8080/orders?token=").options == HttpOptions()
     assert source("http:0.0.0.0:80/a?token=abcdefgh+/=.~_-1").options.token == "abcdefgh+/=.~_-1"
 
 
@@ -62,12 +63,12 @@ def test_options() -> None:
         ("http:0/orders", "write 1 to 65535"),
         ("http:65536/orders", "write 1 to 65535"),
         ("http:example.com:80/orders", "`example.com` is no IP address"),
-        ("http:0.0.0.0:80/orders", r"write http:0.0.0.0:80/orders\?token="),
+        ("http:0.0.0.0:80/orders", r"add \?token="),
         ("http:[::]:80/orders", "open to other machines"),
         ("http:8080/orders?limt=1", "did you mean `limit`"),
         ("http:8080/orders?wait=2d", "out of bounds"),
         ("http:8080/orders?waiting=0", "write 1 or more"),
-        ("http:8080/orders?token=", "16 characters or more"),
+        ("http:0.0.0.0:80/orders?token=", "open to other machines"),
         ("http:8080/orders?token=short", "16 characters or more"),
     ],
 )
