@@ -98,12 +98,12 @@ def read_options(address: Address, place: HttpPlace) -> HttpOptions:
         address.noted.append(f"the token is none that a header can hold, or too short to be safe; write {remedy}")
     if token is None and not place.loopback:
         raise LauncherError(f"{place} is open to other machines, and has no token; add ?token=${{secret:NAME}}")
-    least, default = timedelta(milliseconds=10), HttpOptions()
+    least, default = timedelta(milliseconds=100), HttpOptions()
     return HttpOptions(
         token or "",
         address.size("limit", default.limit),
         address.duration("timeout", default.timeout, least, _MOST),
-        address.duration("wait", default.wait, timedelta(0), _MOST),
+        address.duration("wait", default.wait, least, _MOST),
         address.number("waiting", default.waiting),
     )
 

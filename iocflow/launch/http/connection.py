@@ -74,7 +74,7 @@ class Connection:
     async def refuse(self, response: Response) -> None:
         """Give an answer to whatever the client wants, and end the connection."""
         try:
-            await self._send(response, "")
+            await self._send(response, None)
             await self._linger()
         except OSError as error:
             logger.debug("a connection ended: %s", error)
@@ -89,12 +89,11 @@ class Connection:
 
     async def _exchange(self) -> bool:
         """Serve one request; return whether another one may come."""
-        method = ""
+        request = None
         try:
             request = await self._head()
             if request is None:
                 return False
-            method = request.method
             if _bodiless(request):
                 await self._event()  # its end, so that it does not end the connection if it is refused
             site = self._find(request.path)
@@ -102,13 +101,13 @@ class Connection:
                 raise _RefusedError(problem(404, f"nothing is offered at {request.path}"))
             with self._answering(site):
                 body = await self._admitted(site, request)
-                await self._send(await self._answer(site, request, body), method)
+                await self._send(await self._answer(site, request, body), request)
         except _RefusedError as refused:
-            await self._send(refused.response, method)
+            await self._send(refused.response, request)
         except h11.RemoteProtocolError as error:
             if self._protocol.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
                 return False
-            await self._send(problem(error.error_status_hint, f"not HTTP: {error}"), method)
+            await self._send(problem(error.error_status_hint, f"not HTTP: {error}"), request)
         if self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE:
             return True
         if self._protocol.their_state not in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED):
@@ -183,7 +182,7 @@ class Connection:
     async def _receive(self) -> None:
         self._protocol.receive_data(await self._reader.read(CHUNK))
 
-    async def _send(self, response: Response, method: str) -> None:
+    async def _send(self, response: Response, request: Request | None) -> None:
         """Send an answer; when the request's body is left unread, it says that the connection ends."""
         headers = [
             ("Date", formatdate(usegmt=True)),
@@ -194,9 +193,11 @@ class Connection:
         ]
         if self._closing or self._protocol.their_state is not h11.DONE:
             headers.append(("Connection", "close"))
+        what = f"{request.method} {request.path}" if request else "what is no request"
+        logger.debug("%s is answered with %d", what, response.status)
         head = h11.Response(status_code=response.status, reason=HTTPStatus(response.status).phrase, headers=headers)
         sent = self._protocol.send(head) or b""
-        if method != "HEAD":
+        if request is None or request.method != "HEAD":
             sent += self._protocol.send(h11.Data(data=response.body)) or b""
         await self._write(sent + (self._protocol.send(h11.EndOfMessage()) or b""))
 

@@ -205,15 +205,15 @@ def test_no_thread_comes_free(make: Make) -> None:
 
 def test_the_store_is_away(durable: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that takes no run is told as 503 with Retry-After; it is recorded at another try, with the same key."""
-    client = durable.app.client
-    submit, lost = client.submit, [StoreLostError("the server is gone")]
+    store = durable.app.client.store
+    submit, lost = store.submit, [StoreLostError("the server is gone")]
 
     def losing(*arguments: Any, **terms: Any) -> Any:
         if lost:
             raise lost.pop()
         return submit(*arguments, **terms)
 
-    monkeypatch.setattr(client, "submit", losing)
+    monkeypatch.setattr(store, "submit", losing)
     answer = durable.post({"number": 1}, Idempotency_Key="k")
     assert (answer.status, answer.headers["retry-after"]) == (503, "5")
     assert durable.post({"number": 1}, Idempotency_Key="k").status == 202

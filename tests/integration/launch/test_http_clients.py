@@ -281,9 +281,8 @@ def test_a_second_daemon(web: Web) -> None:
     """Who wants to listen where somebody does ends with the code of a lock, before it has run anything."""
     other = Web()
     other.launchers = [on_event(web.source, other.processor, name="orders")]
-    other.wait_for = lambda condition: other.thread.join(PATIENT)  # type: ignore[method-assign,assignment]
-    other.start()
-    assert other.code is ExitCode.LOCKED
+    other.start(ready=False)
+    assert other.stop() is ExitCode.LOCKED
     assert web.post({"number": 1}).status == 200
 
 
@@ -291,6 +290,5 @@ def test_an_address_that_is_not_here() -> None:
     """An address that this machine does not have ends the daemon with the code of its configuration."""
     web = Web()
     web.launchers = [on_event(f"http:192.0.2.1:{free_port()}/orders?token={TOKEN}", web.processor)]
-    web.wait_for = lambda condition: web.thread.join(PATIENT)  # type: ignore[method-assign,assignment]
-    web.start()
-    assert web.code is ExitCode.CONFIGURATION
+    web.start(ready=False)
+    assert web.stop() is ExitCode.CONFIGURATION

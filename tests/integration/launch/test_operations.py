@@ -23,9 +23,10 @@ from iocflow.launch.daemon import Daemon
 from iocflow.launch.launcher import BaseLauncher, Host
 from iocflow.sequence import SequenceProcessor
 from iocflow.store.errors import StoreLostError
-from tests.web import PATIENT, Answer, ask, free_port
+from tests.integration.launch.serving import Serving
+from tests.web import PATIENT, Answer, ask, free_port, listens
 
-Serve = Callable[..., "Serving"]
+Serve = Callable[..., "Served"]
 
 
 class Seeded(ProcessContext):
@@ -34,7 +35,7 @@ class Seeded(ProcessContext):
     seed_data: Any
 
 
-class Serving:
+class Served(Serving):
     """A daemon with a port, in a thread; its processor can be held up."""
 
     def __init__(self, *launchers: Any, **options: Any) -> None:
@@ -46,19 +47,13 @@ class Serving:
         settings = DaemonSettings(pool=2, grace=timedelta(seconds=10), heartbeat=timedelta(milliseconds=50))
         settings = replace(settings, **{"port": self.port, **options.pop("settings", {})})
         app = App(self.processor, launchers=[on_event(self.source, self.processor, name="orders"), *launchers])
-        self.daemon = Daemon(app, settings=settings, **options)
-        self.code: ExitCode | None = None
-        self.thread = threading.Thread(target=self._run)
-        self.thread.start()
+        super().__init__(Daemon(app, settings=settings, **options))
 
     def act(self, context: Seeded) -> None:
         """Wait as long as the test wants, and fail when the seed says so."""
         assert self.go.wait(PATIENT)
         if vars(context).get("seed_data") == "bad":
             raise ValueError("no")
-
-    def _run(self) -> None:
-        self.code = self.daemon.run()
 
     def get(self, path: str) -> Answer:
         """Ask."""
@@ -75,32 +70,23 @@ class Serving:
             for one in family.samples
         }
 
-    def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition holds."""
-        for _ in range(2000):
-            try:
-                if condition():
-                    return
-            except ConnectionRefusedError:
-                pass  # it does not listen yet
-            threading.Event().wait(0.01)
-        raise AssertionError(f"it never came about: {self.daemon.snapshot()}")
+    def answers(self, path: str, status: int) -> Callable[[], bool]:
+        """Return a function that tells whether that is what it says."""
+        return lambda: listens(self.port) and self.get(path).status == status
 
-    def stop(self) -> None:
-        """Stop the daemon."""
+    def stop(self) -> ExitCode | None:
+        """Let what goes on end, and stop the daemon."""
         self.go.set()
-        self.daemon.stop()
-        self.thread.join(PATIENT)
-        assert not self.thread.is_alive()
+        return super().stop()
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """Return a function that starts a daemon with a port."""
-    started: list[Serving] = []
+    started: list[Served] = []
 
-    def start(*launchers: Any, **options: Any) -> Serving:
-        started.append(Serving(*launchers, **options))
+    def start(*launchers: Any, **options: Any) -> Served:
+        started.append(Served(*launchers, **options))
         return started[-1]
 
     yield start
@@ -108,9 +94,9 @@ def serve() -> Iterator[Serve]:
         one.stop()
 
 
-def ready(one: Serving) -> Serving:
+def ready(one: Served) -> Served:
     """Wait until the daemon says so."""
-    one.wait_for(lambda: one.get("/ready").status == 200)
+    one.wait_for(one.answers("/ready", 200))
     return one
 
 
@@ -129,13 +115,13 @@ def test_an_overdue_run(serve: Serve) -> None:
     serving = ready(serve(settings={"overdue": timedelta(milliseconds=100)}))
     serving.go.clear()
     serving.source.put(1)
-    serving.wait_for(lambda: serving.get("/ready").status == 503)
+    serving.wait_for(serving.answers("/ready", 503))
     (trouble,) = serving.get("/ready").json["troubles"]
     assert trouble.startswith("overdue: launcher orders, run ")
     assert serving.get("/live").status == 200
     assert serving.metrics()[("iocflow_overdue",)] == 1
     serving.go.set()
-    serving.wait_for(lambda: serving.get("/ready").status == 200)
+    serving.wait_for(serving.answers("/ready", 200))
 
 
 def test_a_pool_that_hangs(serve: Serve) -> None:
@@ -143,14 +129,14 @@ def test_a_pool_that_hangs(serve: Serve) -> None:
     serving = ready(serve(settings={"overdue": timedelta(milliseconds=200)}))
     serving.go.clear()
     serving.source.put(1)
-    serving.wait_for(lambda: serving.get("/ready").status == 503)
+    serving.wait_for(serving.answers("/ready", 503))
     assert serving.get("/live").status == 200
     serving.source.put(2)
-    serving.wait_for(lambda: serving.get("/live").status == 503)
+    serving.wait_for(serving.answers("/live", 503))
     assert serving.get("/live").json["troubles"][0].startswith("none of 2 threads came free for 0:00:00.2")
     assert serving.metrics()[("iocflow_ready",)] == 0
     serving.go.set()
-    serving.wait_for(lambda: serving.get("/live").status == 200)
+    serving.wait_for(serving.answers("/live", 200))
 
 
 @pytest.mark.parametrize("what", ["consumer", "main"])
@@ -180,11 +166,11 @@ def test_a_source_that_is_away(serve: Serve, monkeypatch: pytest.MonkeyPatch) ->
 
     processor = SequenceProcessor([lambda context: None], context=Seeded, name="q")
     serving = serve(on_event(Away("away"), processor, name="far"))
-    serving.wait_for(lambda: "ConnectionError: no route" in str(serving.get("/ready").json))
+    serving.wait_for(lambda: listens(serving.port) and "ConnectionError: no route" in str(serving.get("/ready").json))
     assert serving.get("/live").status == 200
     assert serving.metrics()[("iocflow_launcher_up", "far", "q")] == 0
     away.clear()
-    serving.wait_for(lambda: serving.get("/ready").status == 200)
+    serving.wait_for(serving.answers("/ready", 200))
     assert serving.metrics()[("iocflow_launcher_up", "far", "q")] == 1
 
 
@@ -208,7 +194,7 @@ def test_starting_and_stopping(serve: Serve) -> None:
     other = SequenceProcessor([lambda context: None], context=Seeded, name="q")
     slow = Slow("slow", "x", "x", other)
     serving = serve(slow)
-    serving.wait_for(lambda: serving.get("/live").status == 200)
+    serving.wait_for(serving.answers("/live", 200))
     assert serving.get("/ready").json == {"ready": False, "state": "starting", "troubles": ["it is starting"]}
     begin.set()
     serving.wait_for(lambda: serving.daemon.snapshot().state == "running")
@@ -295,7 +281,7 @@ def test_a_port_that_is_taken(serve: Serve) -> None:
     """A port where somebody listens ends the daemon as locked, before anything of it starts."""
     first = ready(serve())
     second = serve(settings={"port": first.port})
-    second.thread.join(PATIENT)
+    second.wait_for(lambda: second.code is not None)
     assert second.code is ExitCode.LOCKED
     assert all(not any(one.counts.values()) for one in second.daemon.snapshot().launchers)
     assert first.get("/ready").status == 200

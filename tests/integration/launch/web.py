@@ -15,6 +15,7 @@ from iocflow.events import on_event
 from iocflow.launch import DaemonSettings, ExitCode
 from iocflow.launch.daemon import Daemon
 from iocflow.sequence import SequenceProcessor
+from tests.integration.launch.serving import Serving
 from tests.web import PATIENT, Answer, ask, free_port
 
 TOKEN = "0123456789abcdef-+/="
@@ -70,7 +71,6 @@ class Web:
         self.launchers = [on_event(self.source, self.processor, name="orders")]
         self.settings = DaemonSettings(pool=pool, grace=timedelta(seconds=10), heartbeat=timedelta(milliseconds=50))
         self.store = store
-        self.code: ExitCode | None = None
 
     def act(self, context: Shop) -> None:
         """Note the order; some of them fail, stop, or end the thread."""
@@ -84,35 +84,22 @@ class Web:
         if what == "exit":
             raise SystemExit(1)
 
-    def start(self) -> Web:
-        """Start the daemon and wait until it is ready."""
+    def start(self, *, ready: bool = True) -> Web:
+        """Start the daemon and wait until it is ready, or is over."""
         more = {"store": self.store} if self.store else {}
         self.app = App(*self.processors, launchers=self.launchers, **more)
         self.daemon = Daemon(self.app, settings=self.settings)
-        self.thread = threading.Thread(target=self._run)
-        self.thread.start()
-        self.wait_for(lambda: self.daemon.ready)
+        self.serving = Serving(self.daemon)
+        self.wait_for = self.serving.wait_for
+        self.wait_for(lambda: self.daemon.ready if ready else self.serving.code is not None)
         return self
-
-    def _run(self) -> None:
-        self.code = self.daemon.run()
-
-    def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition holds."""
-        for _ in range(4000):
-            if condition():
-                return
-            threading.Event().wait(0.005)
-        raise AssertionError(f"it never came about: {self.daemon.snapshot()}")
 
     def stop(self) -> ExitCode | None:
         """Stop the daemon and return its exit code."""
         self.go.set()
-        self.daemon.stop()
-        self.thread.join(PATIENT)
-        assert not self.thread.is_alive()
+        code = self.serving.stop()
         self.app.close()
-        return self.code
+        return code
 
     def post(self, body: object, **headers: str) -> Answer:
         """Post to the source."""

@@ -46,8 +46,8 @@ def test_where_it_listens(text: str, name: str) -> None:
 def test_options() -> None:
     """Each option has the value that is written, or its default."""
     assert source("http:8080/orders").options == HttpOptions()
-    found = source("http:8080/orders?token=0123456789abcdef&limit=2MB&timeout=5s&wait=0s&waiting=7").options
-    assert found == HttpOptions("0123456789abcdef", 2_000_000, timedelta(seconds=5), timedelta(0), 7)
+    found = source("http:8080/orders?token=0123456789abcdef&limit=2MB&timeout=5s&wait=100ms&waiting=7").options
+    assert found == HttpOptions("0123456789abcdef", 2_000_000, timedelta(seconds=5), timedelta(seconds=0.1), 7)
     assert source("http:8080/orders?token=").options == HttpOptions()
     assert source("http:0.0.0.0:80/a?token=abcdefgh+/=.~_-1").options.token == "abcdefgh+/=.~_-1"
 
@@ -66,7 +66,8 @@ def test_options() -> None:
         ("http:0.0.0.0:80/orders", r"add \?token="),
         ("http:[::]:80/orders", "open to other machines"),
         ("http:8080/orders?limt=1", "did you mean `limit`"),
-        ("http:8080/orders?wait=2d", "out of bounds"),
+        ("http:8080/orders?wait=2d", "write 100ms to 1h"),
+        ("http:8080/orders?wait=0s", "write 100ms to 1h"),
         ("http:8080/orders?waiting=0", "write 1 or more"),
         ("http:0.0.0.0:80/orders?token=", "open to other machines"),
         ("http:8080/orders?token=short", "16 characters or more"),
