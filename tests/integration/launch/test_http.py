@@ -148,6 +148,19 @@ def test_a_token(make: Make, tmp_path: Path) -> None:
     assert TOKEN not in f"{source.name} {source.identity} {web.daemon.snapshot()} {getattr(source, 'options', '')!r}"
 
 
+@pytest.mark.parametrize("kept", [False, True], ids=["inline", "durable"])
+def test_secrets_are_masked(make: Make, tmp_path: Path, kept: bool) -> None:
+    """What an error says of a secret reaches no client, neither in the answer nor in a run's status."""
+    web = make(store=f"sqlite:///{tmp_path}/app.db" if kept else None)
+    web.app.secrets.add("hunter2hunter2")
+    answer = web.post({"number": 1, "what": "leak"})
+    if kept:
+        web.app.run_until_idle()
+        answer = ask(web.port, "GET", answer.json["status"])
+    assert b"password *** refused" in answer.body
+    assert b"hunter2" not in answer.body
+
+
 def test_runs_of_other_processors_are_not_told(tmp_path: Path) -> None:
     """The status of a run is told only where runs of its processor are posted."""
     web = Web(store=f"sqlite:///{tmp_path}/app.db")

@@ -79,6 +79,8 @@ class Web:
         what = context.seed_data.what
         if what == "fail":
             raise ValueError("out of stock")
+        if what == "leak":
+            raise ValueError("password hunter2hunter2 refused")
         if what == "stop":
             context.stop_process("nobody wants it")
         if what == "exit":
