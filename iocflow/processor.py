@@ -119,7 +119,7 @@ class Processor(Composed[C]):
         made = context if isinstance(context, type) else functools.partial(_made, self.name, context)
         self.new_context: Callable[[], C] = made
         self._own_runner = options.get("async_runner")
-        self._engine: Engine | None = None
+        self.engine: Engine | None = None
         for one in (*self.steps, *self.finally_):
             if not self.supports(one.activity):
                 kind = type(one.activity).__name__
@@ -203,7 +203,7 @@ class Processor(Composed[C]):
             run = self._launch(seed_data, here=True)
             return run.raise_for_error() if run.raises else run
 
-        self._engine = engine
+        self.engine = engine
         # Put in its place, so that an inline run need not ask each time who carries it out.
         self.do_activities = do_activities  # type: ignore[method-assign]
 
@@ -223,9 +223,9 @@ class Processor(Composed[C]):
     def _launch(
         self, seed: Any, run_id: str = "", scheduled_for: datetime | None = None, key: str = "", *, here: bool
     ) -> Run[C]:
-        if self._engine is not None:
+        if self.engine is not None:
             given = {"run_id": run_id, "idempotency_key": key}
-            return self._engine.launch(self, seed, **given, scheduled_for=scheduled_for, here=here)
+            return self.engine.launch(self, seed, **given, scheduled_for=scheduled_for, here=here)
         run: Run[C] = Run()
         run.id, run.scheduled_for, run.idempotency_key = run_id or run.id, scheduled_for, key
         self._go(run, seed)

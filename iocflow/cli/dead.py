@@ -10,10 +10,11 @@ import typer
 from iocflow.cli.command import FailureError, Session, UsageError, command, group
 from iocflow.cli.retry import Done
 from iocflow.cli.stores import By, Json, RunWords, SeveralWords, StoreWords, client_of, no_more, one_run, several_runs
-from iocflow.cli.telling import entry_data, history_lines, run_data, run_lines, runs_lines
+from iocflow.cli.telling import history_lines, run_lines, runs_lines
 from iocflow.durable.client import Client
 from iocflow.launch import ExitCode
 from iocflow.store.contract import RunStatus
+from iocflow.store.plain import entry_data, run_data
 
 __all__ = ["dead"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from iocflow.cli.command import Session, command
 from iocflow.cli.stores import Json, RunWords, client_of, one_run
-from iocflow.cli.telling import entry_data, history_lines
+from iocflow.cli.telling import history_lines
 from iocflow.launch import ExitCode
+from iocflow.store.plain import entry_data
 
 __all__ = ["history"]
 

@@ -9,10 +9,11 @@ import typer
 
 from iocflow.cli.command import Session, UsageError, command
 from iocflow.cli.stores import Json, StoreWords, client_of, no_more
-from iocflow.cli.telling import run_data, runs_lines
+from iocflow.cli.telling import runs_lines
 from iocflow.durable.client import Client
 from iocflow.launch import ExitCode
 from iocflow.store.contract import RunStatus, State
+from iocflow.store.plain import run_data
 from iocflow.wiring import did_you_mean
 
 __all__ = ["runs", "states"]

@@ -38,7 +38,8 @@ def serve(session: Session, file: File) -> ExitCode:
         leave_process(code)
 
     app = open_app(session, file)
-    daemon = Daemon(app, companions=app.companions(), book=app.book, leave=leave)
+    counts = app.run_counts if app.durable_ids else None
+    daemon = Daemon(app, companions=app.companions(), book=app.book, run_counts=counts, leave=leave)
     if session.terminal.live:
         views.append(LiveView(daemon.snapshot, session.terminal.mask))
     daemon.run_and_exit()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from iocflow.cli.terminal import Terminal, table
 from iocflow.store.contract import Entry, RunStatus
+from iocflow.store.plain import TIMES, run_data
 
-__all__ = ["COLOURS", "entry_data", "history_lines", "run_data", "run_lines", "runs_lines", "tell_run"]
+__all__ = ["COLOURS", "history_lines", "run_lines", "runs_lines", "tell_run"]
 
 COLOURS = {
     "completed": "green",
@@ -22,20 +22,6 @@ COLOURS = {
 }
 _WHY = 8
 """The column of a table of runs that may be long, and is the last one."""
-_TIMES = ("submitted", "started", "ended", "deadline", "not_before")
-
-
-def run_data(run: RunStatus) -> dict[str, Any]:
-    """Return a run as JSON-able data; times are ISO 8601 in UTC, `spent` is in seconds."""
-    data = {field.name: getattr(run, field.name) for field in dataclasses.fields(run)}
-    waits = [{**one._asdict(), "until": _iso(one.until)} for one in run.waits]
-    return {**data, **{name: _iso(data[name]) for name in _TIMES}, "error": _error_data(run.error), "waits": waits}
-
-
-def entry_data(entry: Entry) -> dict[str, Any]:
-    """Return an entry of a journal as JSON-able data; times are ISO 8601 in UTC."""
-    times = {"at": _iso(entry.at), "began": _iso(entry.began)}
-    return {**entry._asdict(), **times, "error": _error_data(entry.error)}
 
 
 def run_lines(run: RunStatus, terminal: Terminal) -> Iterator[str]:
@@ -111,7 +97,7 @@ def _facts(run: RunStatus, state: str, plain: Any) -> Iterator[tuple[str, str]]:
     yield "waits", plain(_waits(run))
     yield "steps", str(run.steps or "")
     yield "deliveries", str(run.deliveries or "")
-    yield from ((name.replace("_", " "), _local(getattr(run, name))) for name in _TIMES)
+    yield from ((name.replace("_", " "), _local(getattr(run, name))) for name in TIMES)
     yield "spent", str(timedelta(seconds=round(run.spent))) if run.spent >= 1 else f"{run.spent * 1000:.0f} ms"
 
 
@@ -128,15 +114,6 @@ def _error(error: Mapping[str, Any] | None) -> str:
     return "" if error is None else f"{error.get('type', 'Error')}: {error.get('message', '')}".removesuffix(": ")
 
 
-def _error_data(error: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return what of an error's record tells of the error; the rest is the engine's."""
-    return None if error is None else {name: error.get(name) for name in ("type", "message", "cause", "notes")}
-
-
 def _local(seconds: float | None) -> str:
     """Return a time on the clock of whoever reads it."""
     return "" if seconds is None else datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "seconds")
-
-
-def _iso(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from iocflow.container.stored import Stored
@@ -120,6 +120,10 @@ class DurableApp:
         return self.client.runs(
             states=states, processor=processor, submitter=submitter, group=group, after=after, limit=limit
         )
+
+    def run_counts(self) -> Mapping[str, int]:
+        """Return how many runs the store has in each state."""
+        return self.client.store.counts()
 
     def signal(self, run: int, name: str, data: Any = None) -> bool:
         """Send a signal to a run; early ones wait in order. False when the run is closed."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # they are loaded when they are needed
     from iocflow.durable.engine import DurableEngine
     from iocflow.durable.job import Job
     from iocflow.durable.worker.worker import Worker
-    from iocflow.store.contract import Store
+    from iocflow.store.contract import RunStatus, Store
     from iocflow.store.launchers import Launchers, Standing
 
 __all__ = ["Stored"]
@@ -133,6 +133,10 @@ class Stored:
     def launch(self, processor: Processor[Any], seed: Any, **asked: Any) -> Run[Any]:
         """Carry out a run, as `iocflow.processor.Engine` says."""
         return self.engine.launch(processor, seed, **asked)
+
+    def status(self, *which: str | int) -> RunStatus:
+        """Return the status of a run, as `Client.status` says."""
+        return self.engine.client.status(*which)
 
     def entrust(self) -> None:
         """Take over the runs of the durable processors that there are now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NoReturn
 
@@ -11,7 +12,7 @@ from iocflow.errors import IocflowError
 from iocflow.events.source import Event
 from iocflow.wiring.json_floats import read_float
 
-__all__ = ["UnfinishedEventError", "UnreadableEventError", "read_event"]
+__all__ = ["UnfinishedEventError", "UnreadableEventError", "event_of", "read_event", "read_json"]
 
 _ATTRIBUTES = frozenset(
     ("specversion", "id", "source", "type", "subject", "time", "data", "datacontenttype", "dataschema", "traceparent")
@@ -43,9 +44,40 @@ def read_event(raw: bytes, *, source: str, id: str) -> Event:
         UnfinishedEventError: It is no JSON as far as it goes.
         UnreadableEventError: It is JSON but no event: a broken envelope, say.
     """
+    document = read_json(raw)
+    if not _is_envelope(document):
+        return Event(id, source, document)
+    if "data_base64" in document:
+        raise UnreadableEventError("`data_base64` is not supported; send the data as JSON in `data`")
+    return event_of(document, document.get("data"), source=source, id=id)
+
+
+def event_of(attributes: Mapping[str, Any], data: object, *, source: str, id: str) -> Event:
+    """Return the event of these attributes; `source` and `id` are what it has unless they tell.
+
+    Raises:
+        UnreadableEventError: An attribute is not what it should be.
+    """
+    return Event(
+        id=_text(attributes, "id") or id,
+        source=_text(attributes, "source") or source,
+        data=data,
+        type=_text(attributes, "type"),
+        subject=_text(attributes, "subject"),
+        time=_time(_text(attributes, "time")),
+    )
+
+
+def read_json(raw: bytes) -> Any:
+    """Return what a JSON document in UTF-8 says.
+
+    Raises:
+        UnfinishedEventError: It is no JSON as far as it goes.
+        UnreadableEventError: It is none that can be read.
+    """
     try:
         text = raw.removeprefix(codecs.BOM_UTF8).decode()
-        document: Any = json.loads(text, parse_constant=_refuse, parse_float=read_float)
+        return json.loads(text, parse_constant=_refuse, parse_float=read_float)
     except UnicodeDecodeError as error:
         raise UnfinishedEventError(f"not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
@@ -58,18 +90,6 @@ def read_event(raw: bytes, *, source: str, id: str) -> Event:
         raise UnreadableEventError(f"not JSON that can be read: {error}") from None
     except ValueError:
         raise UnreadableEventError("not JSON that can be read: it has a number of thousands of digits") from None
-    if not _is_envelope(document):
-        return Event(id, source, document)
-    if "data_base64" in document:
-        raise UnreadableEventError("`data_base64` is not supported; send the data as JSON in `data`")
-    return Event(
-        id=_text(document, "id") or id,
-        source=_text(document, "source") or source,
-        data=document.get("data"),
-        type=_text(document, "type"),
-        subject=_text(document, "subject"),
-        time=_time(_text(document, "time")),
-    )
 
 
 def _is_envelope(document: object) -> bool:
@@ -78,7 +98,7 @@ def _is_envelope(document: object) -> bool:
     return "specversion" in document or ("data" in document and document.keys() <= _ATTRIBUTES)
 
 
-def _text(document: dict[str, Any], name: str) -> str:
+def _text(document: Mapping[str, Any], name: str) -> str:
     value = document.get(name)
     if value is None:
         return ""

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from iocflow.events.source import Delivery, EventSource, Reason
+from iocflow.events.source import AnsweringSource, Delivery, EventSource, Reason
 from iocflow.launch.contract import Acknowledgement, Launch, Launchable
 from iocflow.launch.counters import Count
 from iocflow.launch.ended import Ended
@@ -75,12 +75,19 @@ class EventLauncher(BaseLauncher):
     @property
     def trouble(self) -> str:
         """What is wrong with it, empty when nothing is."""
+        return self.stalled or self._trouble
+
+    @property
+    def stalled(self) -> str:
+        """Whether the consumer hangs, in its source as a rule."""
         silent = self._host.clock.monotonic() - self._turned if self._thread and not self._over else 0.0
-        return f"no progress for {silent:.0f} s" if silent > SILENT + max(PAUSES) else self._trouble
+        return f"no progress for {silent:.0f} s" if silent > SILENT + max(PAUSES) else ""
 
     def reserve(self, host: Host) -> None:
         """Keep other processes from the source."""
         super().reserve(host)
+        if isinstance(self.source, AnsweringSource):
+            self.source.serve(self.name, self.processor, host)
         self.source.reserve()
 
     def start(self, host: Host) -> None:
@@ -202,6 +209,8 @@ class EventLauncher(BaseLauncher):
                 self._store_lost, self._untried = ended.untried, ended.error if ended.untried else None
 
     def _tell(self, delivery: Delivery, ended: Ended | None) -> None:
+        if ended and isinstance(self.source, AnsweringSource):
+            self.source.ended(delivery, ended)
         if refusal := _refusal(delivery):
             reason = Reason(self._host.mask(refusal), self.name, self.processor.name, event_id=_event_id(delivery))
             self._dead_letter(delivery, reason)

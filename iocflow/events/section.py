@@ -81,6 +81,8 @@ class EventReader:
             for reason in error.reasons if isinstance(error, AddressError) else (error,):
                 scope.findings.error(node.place, f"{what}: {refused(node, reason)}")
             return None
+        for secret in getattr(source, "secrets", ()):
+            scope.hide(secret)
         if source.identity in self._places:
             scope.findings.error(
                 node.place,

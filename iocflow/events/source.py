@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-__all__ = ["Delivery", "Event", "EventSource", "Reason"]
+from iocflow.launch.contract import Launchable
+from iocflow.launch.ended import Ended
+from iocflow.launch.launcher import Host
+
+__all__ = ["AnsweringSource", "Delivery", "Event", "EventSource", "Reason"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +123,14 @@ class EventSource(Protocol):
 
     def close(self) -> None:
         """Let go of everything; the last call, also of a source that could never be opened."""
+
+
+@runtime_checkable
+class AnsweringSource(EventSource, Protocol):
+    """A source whose senders wait to be told more than that their event was settled."""
+
+    def serve(self, launcher: str, processor: Launchable, host: Host) -> None:
+        """Take who reads it, what its events start, and what the daemon lends; called before `reserve`."""
+
+    def ended(self, delivery: Delivery, ended: Ended) -> None:
+        """Take how a delivery's run ended, just before it is settled; again when that has to be repeated."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import queue
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn, Protocol, TypeVar
@@ -14,15 +15,17 @@ from iocflow.launch.clock import Clock, SystemClock
 from iocflow.launch.counters import Counters
 from iocflow.launch.errors import ImpossibleSourceError, LauncherError, LockedError
 from iocflow.launch.exit_codes import ExitCode
+from iocflow.launch.health import Health, described
 from iocflow.launch.host import DaemonHost
 from iocflow.launch.launcher import Companion, Launcher, Service
 from iocflow.launch.leaving import Signals, leave_process
-from iocflow.launch.pool import Progress
 from iocflow.launch.settings import DaemonSettings
-from iocflow.launch.snapshot import DaemonState, InHand, LauncherSnapshot, LauncherState, Snapshot
-from iocflow.launch.texts import error_text, printable
+from iocflow.launch.snapshot import DaemonState, InHand, LauncherState, Snapshot
+from iocflow.launch.systemd import ServiceManager
+from iocflow.launch.texts import error_text
 from iocflow.store.errors import StoreLockedError
 from iocflow.store.launchers import Launchers
+from iocflow.wiring.extras import MissingExtraError, extra
 
 __all__ = ["Application", "Daemon", "Secrets"]
 
@@ -30,10 +33,8 @@ logger = logging.getLogger("iocflow.launch")
 
 T = TypeVar("T")
 
-_WELL = (LauncherState.RUNNING, LauncherState.FINISHED, LauncherState.PAUSED)
-
-MAIN_THREAD_SECONDS = 30.0
-"""After what silence of the daemon's own main thread it is not ready."""
+RunCounts = Callable[[], Mapping[str, int]]
+"""Returns how many durable runs are in each state."""
 
 
 class Secrets(Protocol):
@@ -76,6 +77,7 @@ class Daemon:
         companions: Iterable[Companion] = (),
         launching: bool = True,
         book: Launchers | None = None,
+        run_counts: RunCounts | None = None,
         clock: Clock | None = None,
         leave: Callable[[int], NoReturn] = leave_process,
     ) -> None:
@@ -86,17 +88,15 @@ class Daemon:
             settings: How the daemon works; what the application's section `daemon` says, unless given.
             companions: What works beside the launchers.
             launching: Whether the application's launchers are started at all.
-            book: What a store keeps of scheduled launchers, so that a restart loses no firing, and several daemons fire
-                once.
+            book: What a store keeps of scheduled launchers: no restart loses a firing, and several daemons fire once.
+            run_counts: Returns how many durable runs are in each state, for the metrics.
             clock: The clocks, for tests.
             leave: Ends the process with an exit code when it has to end at once; for tests.
 
         Raises:
             LauncherError: Two launchers have the same name.
         """
-        self._app = app
-        self._clock = clock or SystemClock()
-        self._leave = leave
+        self._app, self._leave, self._clock = app, leave, clock or SystemClock()
         self._settings = settings or _settings_of(app)
         self._launchers = _launchers_of(app) if launching else ()
         self._companions = tuple(companions)
@@ -113,9 +113,10 @@ class Daemon:
             changed=lambda: self._orders.put(None),
             book=book,
         )
-        self._state = DaemonState.STARTING
-        self._began = self._beat = self._clock.monotonic()
-        self._deadline = self._began
+        self._health = Health(self._host, self._launchers, self._companions, self._counters)
+        self._manager = ServiceManager(os.environ, self._clock)
+        self._run_counts, self._close_port = run_counts, _nothing
+        self._deadline = self._clock.monotonic()
         self._was_ready = False
         self._reported: set[tuple[str, str]] = set()
 
@@ -162,23 +163,11 @@ class Daemon:
     @property
     def ready(self) -> bool:
         """Whether sources are connected, timer, consumers and pool made progress recently, and no run is overdue."""
-        return self._state is DaemonState.RUNNING and not any(self._troubles())
+        return self._health.ready
 
     def snapshot(self) -> Snapshot:
         """Return the state of everything as plain data; cheap enough for a few calls a second, from any thread."""
-        held = [self._in_hand(progress) for progress in self._host.pool.in_hand()]
-        per_launcher = Counter(one.launcher for one in held)
-        troubles = tuple(self._troubles())
-        return Snapshot(
-            state=self._state,
-            ready=self._state is DaemonState.RUNNING and not troubles,
-            troubles=troubles,
-            launchers=tuple(self._launcher_snapshot(one, per_launcher[one.name]) for one in self._launchers),
-            pool_size=self._host.pool.size,
-            queued=self._host.pool.queued,
-            in_hand=tuple(held),
-            uptime=self._clock.monotonic() - self._began,
-        )
+        return self._health.snapshot()
 
     @property
     def _parts(self) -> tuple[Launcher | Service, ...]:
@@ -194,7 +183,20 @@ class Daemon:
 
     def _start(self) -> _Stop | None:
         """Start all; a daemon that another one keeps from working finds that out before it does anything."""
-        return self._reserve() or self._start_companions() or self._start_launchers()
+        return self._open_port() or self._reserve() or self._start_companions() or self._start_launchers()
+
+    def _open_port(self) -> _Stop | None:
+        """Offer health and metrics, from before the first launcher starts until after the last one has stopped."""
+        if not self._settings.port:
+            return None
+        try:
+            operations = extra("launch.operations").Operations(self._health, self._host, self._run_counts)
+            self._close_port = operations.close
+            operations.open()
+        except (MissingExtraError, ImpossibleSourceError, LockedError) as error:
+            code = ExitCode.LOCKED if isinstance(error, LockedError) else ExitCode.CONFIGURATION
+            return _Stop(f"daemon.port: {error}", code)
+        return None
 
     def _reserve(self) -> _Stop | None:
         stops = [self._tried(one, partial(one.reserve, self._host)) for one in self._launchers]
@@ -230,7 +232,7 @@ class Daemon:
         if not self._companions and all(one.state is LauncherState.FINISHED for one in self._launchers):
             why = "nothing will ever start a run, the moments of all launchers have passed"
             return _Stop(why, ExitCode.CONFIGURATION)
-        self._state = DaemonState.RUNNING
+        self._health.state = DaemonState.RUNNING
         return None
 
     def _tried(self, launcher: Launcher, step: Callable[[], None]) -> _Stop | None:
@@ -249,9 +251,10 @@ class Daemon:
         return None
 
     def _serve(self) -> _Stop:
+        pause = min(self._settings.heartbeat.total_seconds(), self._manager.interval or float("inf"))
         while True:
             try:
-                order = self._orders.get(timeout=self._settings.heartbeat.total_seconds())
+                order = self._orders.get(timeout=pause)
             except queue.Empty:
                 order = None
             if order is not None:
@@ -259,7 +262,7 @@ class Daemon:
             self._heartbeat()
 
     def _heartbeat(self) -> None:
-        self._beat = self._clock.monotonic()
+        self._health.beat()
         _guarded(self._host.pool.heartbeat)
         for part in self._parts:
             _guarded(part.heartbeat)
@@ -269,18 +272,24 @@ class Daemon:
             self._was_ready = ready
             logger.log(
                 logging.INFO if ready else logging.WARNING,
-                "ready" if ready else f"not ready: {'; '.join(self._troubles())}",
+                self._status(ready),
             )
+        if self._health.state is DaemonState.RUNNING:
+            alive = not any(self._health.stalls())
+            self._manager.tell(ready=ready, alive=alive, status=self._status(ready))
+
+    def _status(self, ready: bool) -> str:
+        return "ready" if ready else self._host.mask(f"not ready: {'; '.join(self._health.troubles())}")
 
     def _report_overdue(self) -> None:
-        overdue = [held for held in map(self._in_hand, self._host.pool.in_hand()) if held.overdue]
+        overdue = [held for held in self._health.in_hand() if held.overdue]
         for held in overdue:
             if (held.launcher, held.run_id) not in self._reported:
-                logger.warning("overdue: %s", _described(held), extra=_fields(held))
+                logger.warning("overdue: %s", described(held), extra=_fields(held))
         self._reported = {(held.launcher, held.run_id) for held in overdue}
 
     def _finish(self, order: _Stop) -> ExitCode:
-        self._state = DaemonState.STOPPING
+        self._health.state = DaemonState.STOPPING
         grace = self._settings.grace.total_seconds()
         self._deadline = self._clock.monotonic() + grace
         logger.log(
@@ -289,13 +298,15 @@ class Daemon:
             self._host.mask(order.why),
             grace,
         )
+        self._manager.stopping(grace, self._host.mask(f"stopping: {order.why}"))
         for part in self._parts:
             _guarded(part.stop)
         self._host.pool.close()
         finishing: tuple[Launcher | Companion, ...] = (*self._launchers, *self._companions)
         finished = [_guarded(partial(each.finish, self._deadline)) for each in finishing]
         idle = self._host.pool.wait_idle(max(self._deadline - self._clock.monotonic(), 0.0))
-        self._state = DaemonState.STOPPED
+        self._health.state = DaemonState.STOPPED
+        _guarded(self._close_port)
         if self._host.book is not None:
             self._host.book.release()
         for name, counters in self._counters.items():
@@ -308,47 +319,13 @@ class Daemon:
         return order.code or ExitCode.FORCED
 
     def _tell_in_hand(self) -> None:
-        for held in map(self._in_hand, self._host.pool.in_hand()):
-            logger.error("still in hand: %s", _described(held), extra=_fields(held))
+        for held in self._health.in_hand():
+            logger.error("still in hand: %s", described(held), extra=_fields(held))
 
     def _tell_forced(self, why: str) -> None:
         """Log that the process ends at once; called in a thread of its own, which may be left behind."""
         logger.error("forced to stop: %s", why)
         self._tell_in_hand()
-
-    def _troubles(self) -> Iterator[str]:
-        now = self._clock.monotonic()
-        silent = now - self._beat
-        if silent > MAIN_THREAD_SECONDS + self._settings.heartbeat.total_seconds():
-            yield f"the daemon's main thread made no progress for {silent:.0f} s"
-        services = (*self._host.services, *self._companions)
-        yield from (trouble for service in services if (trouble := service.trouble()))
-        for launcher in self._launchers:
-            if launcher.trouble or launcher.state not in _WELL:
-                yield f"launcher {launcher.name} is {launcher.state}{launcher.trouble and ': '}{launcher.trouble}"
-        yield from (
-            f"overdue: {_described(one)}" for one in map(self._in_hand, self._host.pool.in_hand()) if one.overdue
-        )
-        if self._host.pool.stalled(self._settings.overdue.total_seconds()):
-            yield f"{self._host.pool.queued} wait for a thread, and none came free for {self._settings.overdue}"
-
-    def _in_hand(self, progress: Progress) -> InHand:
-        seconds = self._clock.monotonic() - progress.since
-        overdue = seconds > self._settings.overdue.total_seconds()
-        return InHand(progress.launcher, progress.processor, progress.run_id, progress.message_id, seconds, overdue)
-
-    def _launcher_snapshot(self, launcher: Launcher, in_hand: int) -> LauncherSnapshot:
-        return LauncherSnapshot(
-            name=launcher.name,
-            kind=launcher.kind,
-            trigger=launcher.trigger,
-            processor=launcher.processor.name,
-            state=launcher.state,
-            trouble=launcher.trouble,
-            counts=self._counters[launcher.name].as_dict(),
-            in_hand=in_hand,
-            next_firing=launcher.next_firing,
-        )
 
 
 def _guarded(call: Callable[[], T]) -> T | None:
@@ -358,6 +335,10 @@ def _guarded(call: Callable[[], T]) -> T | None:
     except Exception:
         logger.exception("%s failed", call)
         return None
+
+
+def _nothing() -> None:
+    """Close the port that there is not."""
 
 
 def _settings_of(app: Application) -> DaemonSettings:
@@ -387,12 +368,6 @@ def _fields(held: InHand) -> dict[str, str]:
         "run_id": held.run_id,
         "message_id": held.message_id,
     }
-
-
-def _described(held: InHand) -> str:
-    doing = f"run {held.run_id} of {held.processor}" if held.run_id else "looking for work"
-    event = f" for event {printable(held.message_id)}" if held.message_id else ""
-    return f"launcher {held.launcher}, {doing}{event}, for {held.seconds:.0f} s"
 
 
 def _told(counters: Counters) -> str:

@@ -6,9 +6,11 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from iocflow.errors import IocflowError
 from iocflow.launch.clock import Clock
 from iocflow.launch.contract import Acknowledgement, Launch
 from iocflow.launch.counters import Count, Counters
+from iocflow.launch.durations import Durations
 from iocflow.launch.ended import Ended
 from iocflow.launch.exit_codes import ExitCode
 from iocflow.launch.launcher import S, Service
@@ -56,6 +58,7 @@ class DaemonHost:
         self.give_up = give_up
         self.changed = changed
         self.book = book
+        self.durations = Durations()
         self._counters = counters
         self._services: dict[object, Service] = {}
 
@@ -86,9 +89,12 @@ class DaemonHost:
         began = self.clock.monotonic()
         ended = self._run(launch)
         idle = ended.run is not None and ended.run.idle
+        seconds = self.clock.monotonic() - began
+        if ended.run is not None and not idle and getattr(launch.processor, "engine", None) is None:
+            self.durations.add(launch.processor.name, seconds)
         counters.add(Count.NOTHING_FOUND if idle else Count.ERRORS if ended.untried else _COUNT_OF[ended.outcome])
         progress.at("")
-        self._log(launch, ended, self.clock.monotonic() - began, idle)
+        self._log(launch, ended, seconds, idle)
         return ended
 
     def _run(self, launch: Launch) -> Ended:
@@ -96,6 +102,8 @@ class DaemonHost:
             run = launch.perform()
         except StoreError as error:
             return Ended(launch.run_id, Outcome.FAILED, error, untried=True)
+        except IocflowError as error:  # it says what is wrong, with the seed as a rule; where it was found is no news
+            return Ended(launch.run_id, Outcome.FAILED, error)
         except Exception as error:
             logger.exception("processor %s could not be launched", launch.processor.name, extra=_fields(launch))
             return Ended(launch.run_id, Outcome.FAILED, error)

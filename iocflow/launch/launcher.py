@@ -120,6 +120,10 @@ class Launcher(Protocol):
         """What is wrong with it, empty when nothing is."""
 
     @property
+    def stalled(self) -> str:
+        """Which of its own threads makes no progress, and will make none in this process; empty when all do."""
+
+    @property
     def next_firing(self) -> datetime | None:
         """When it fires next, UTC; None without a schedule."""
 
@@ -170,6 +174,11 @@ class BaseLauncher:
     def trouble(self) -> str:
         """What is wrong with it, empty when nothing is."""
         return self._trouble
+
+    @property
+    def stalled(self) -> str:
+        """Which of its own threads makes no progress: a launcher without any has none."""
+        return ""
 
     @property
     def next_firing(self) -> datetime | None:

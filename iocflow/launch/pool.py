@@ -130,9 +130,10 @@ class Pool:
                 self._threads[at] = self._thread(at + 1)
 
     def stalled(self, seconds: float) -> bool:
-        """Whether tasks wait although no task began or ended for that long."""
+        """Whether tasks wait, or none could begin, and no task began or ended for that long."""
         with self._changed:
-            return bool(self._queue) and self._clock.monotonic() - self._moved > seconds
+            busy = bool(self._queue) or len(self._running) >= self.size
+            return busy and self._clock.monotonic() - self._moved > seconds
 
     def _thread(self, number: int) -> threading.Thread:
         thread = threading.Thread(target=self._work, name=f"iocflow-pool-{number}", daemon=True)

@@ -10,8 +10,10 @@ from typing import Any, Protocol
 
 from iocflow.launch.errors import LauncherError
 from iocflow.launch.launcher import Launcher
+from iocflow.launch.places import LOOPBACK, PORTS, ip_of
 from iocflow.launch.settings import DaemonSettings
 from iocflow.wiring import Node, Place, Scalar, Scope, Table, Wired, check_id, did_you_mean
+from iocflow.wiring.extras import MissingExtraError, extra
 from iocflow.wiring.schemas import duration_schema, number, text
 from iocflow.wiring.settings import Bounds, read_settings
 
@@ -23,6 +25,8 @@ _BOUNDS: Bounds = {
     "grace": (timedelta(0), timedelta(days=1)),
     "heartbeat": (timedelta(milliseconds=50), timedelta(seconds=30)),
     "overdue": (timedelta(seconds=1), timedelta(days=366)),
+    "port": (PORTS[0], PORTS[-1]),
+    "host": None,
 }
 _DAEMON: dict[str, Any] = {
     "pool": number("How many runs go on at once, all launchers together; 8 by default.", *_POOL),
@@ -31,6 +35,8 @@ _DAEMON: dict[str, Any] = {
         "How often the daemon looks after its threads and clocks; 5s by default, 30s at most."
     ),
     "overdue": duration_schema("After what time a run is reported, and the daemon as not ready; 10m by default."),
+    "port": number("Where /live, /ready and /metrics are offered; nowhere by default.", PORTS[0], PORTS[-1]),
+    "host": text("The IP address of the port; 127.0.0.1 by default, 0.0.0.0 for all of the machine's."),
 }
 
 
@@ -165,4 +171,28 @@ class DaemonReader:
             scope.findings.error(section.place, "`daemon` is no mapping", "write `daemon: {pool: 8, grace: 25s}`")
             return lambda _: DaemonSettings()
         given = read_settings(section, _BOUNDS, "the daemon", scope)
+        if "host" in given:
+            given["host"] = self._host(given["host"], section, scope)
+        if "port" in given and not scope.elsewhere:
+            self._check_installed(section.entries["port"], scope)
         return lambda _: DaemonSettings(**given)
+
+    def _host(self, written: str, section: Table, scope: Scope) -> str:
+        """Return the IP address to listen at; what is wrong with it is noted."""
+        node = section.entries["host"]
+        if "port" not in section.entries:
+            what = "`host` of the daemon is that of its port, and there is no `port`"
+            scope.findings.error(node.place, what, "write `port: 9100` beside it, or remove it")
+        ip = ip_of(written)
+        if ip is None:
+            what = f"`host` of the daemon is `{refused(node, written)}`, which is no IP address"
+            scope.findings.error(node.place, what, "write 127.0.0.1, or 0.0.0.0 for all addresses of the machine")
+        return ip or LOOPBACK
+
+    def _check_installed(self, node: Node, scope: Scope) -> None:
+        """Note what is not installed and the port needs."""
+        try:
+            extra("launch.operations")
+        except MissingExtraError as error:
+            what, _, _ = str(error).partition("; ")
+            scope.findings.error(node.place, f"`port` of the daemon: {what}", 'pip install "iocflow[metrics]"')

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["DaemonState", "InHand", "LauncherSnapshot", "LauncherState", "Snapshot"]
+__all__ = ["WELL", "DaemonState", "InHand", "LauncherSnapshot", "LauncherState", "Snapshot"]
 
 
 class DaemonState(StrEnum):
@@ -35,6 +35,10 @@ class LauncherState(StrEnum):
     PAUSED = "paused"
     FINISHED = "finished"
     STOPPED = "stopped"
+
+
+WELL = (LauncherState.RUNNING, LauncherState.PAUSED, LauncherState.FINISHED)
+"""Where a launcher is when nothing is wrong with it in a daemon that runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The modules of durable runs, whose libraries extras bring: loaded when asked for, so that others do not pay."""
+"""The modules whose libraries extras bring: loaded when they are asked for, so that others do not pay."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from iocflow.errors import IocflowError
 
 __all__ = ["MissingExtraError", "extra"]
 
-_BRINGS = {"psycopg": "postgres"}
+_BRINGS = {
+    "psycopg": ("durable runs need", "postgres"),
+    "h11": ("to serve HTTP needs", "http"),
+    "prometheus_client": ("metrics need", "metrics"),
+}
+"""By library: what needs it, and which extra brings it."""
 
 
 class MissingExtraError(IocflowError, ImportError):
-    """A library is not installed that durable runs need; the message says which extra brings it."""
+    """A library is not installed that something needs; the message says which extra brings it."""
 
 
 def extra(module: str) -> Any:
@@ -28,7 +33,5 @@ def extra(module: str) -> Any:
         library = (error.name or "").partition(".")[0]
         if library == "iocflow":
             raise
-        name = _BRINGS.get(library, "durable")
-        raise MissingExtraError(
-            f'durable runs need {library}, which is not installed; pip install "iocflow[{name}]"'
-        ) from error
+        what, name = _BRINGS.get(library, ("durable runs need", "durable"))
+        raise MissingExtraError(f'{what} {library}, which is not installed; pip install "iocflow[{name}]"') from error

@@ -14,8 +14,8 @@ __all__ = ["Bounds", "read_duration", "read_settings"]
 
 _NUMBER = re.compile(r"\s*[+-]?\d+(\.\d*)?\s*")
 
-Bounds = Mapping[str, tuple[int, int] | tuple[timedelta, timedelta]]
-"""By the key of a setting, the least and the most it may be: a number, or a duration."""
+Bounds = Mapping[str, tuple[int, int] | tuple[timedelta, timedelta] | None]
+"""By the key of a setting, the least and the most it may be: a number, or a duration; None for a text."""
 
 
 def read_duration(node: Node, scope: Scope, what: str) -> timedelta | None:
@@ -36,7 +36,11 @@ def read_settings(section: Table, bounds: Bounds, owner: str, scope: Scope) -> d
         if key not in bounds:
             continue
         what = f"{key} of {owner}"
-        bound: tuple[Any, Any] = bounds[key]
+        bound: tuple[Any, Any] | None = bounds[key]
+        if bound is None:
+            if (written := scope.coerce(node, str, what)) is not None:
+                given[key] = written
+            continue
         low, high = bound
         value = read_duration(node, scope, what) if isinstance(low, timedelta) else scope.coerce(node, int, what)
         if value is None:

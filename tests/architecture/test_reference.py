@@ -15,6 +15,7 @@ import pytest
 from iocflow import activities
 from iocflow.container.schema import json_schema
 from iocflow.events.folder import FolderOptions
+from iocflow.events.http_address import HttpOptions
 
 READY_MADE = ("ApplyXslt", "Database", "PollQuery", "RenderTemplate", "SendMail", "SmtpSender", "WriteAudit")
 
@@ -44,9 +45,10 @@ def test_every_key_and_word_is_told(told: frozenset[str]) -> None:
 
 
 def test_every_kind_of_source_is_told(told: frozenset[str]) -> None:
-    """Each scheme of a source stands in the reference, and each option of a folder."""
+    """Each scheme of a source stands in the reference, and each option of a folder and of HTTP."""
     schemes = {point.name for point in entry_points(group="iocflow.sources")}
-    assert sorted((schemes | {field.name for field in dataclasses.fields(FolderOptions)}) - told) == []
+    options = {field.name for kind in (FolderOptions, HttpOptions) for field in dataclasses.fields(kind)}
+    assert sorted((schemes | options) - told) == []
 
 
 @pytest.mark.parametrize("name", READY_MADE)

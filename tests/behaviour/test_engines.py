@@ -129,11 +129,11 @@ def test_trail_of_a_bad_seed(case: Case, engine: Any, request: pytest.FixtureReq
 def test_refused_at_submit(case: Case, engine: Any, request: pytest.FixtureRequest) -> None:
     """Where runs are stored, a seed that does not fit is refused before there is a run: no handler could be asked."""
     processor = engine(case.build, request)
-    before = processor._engine.store.counts()
+    before = processor.engine.store.counts()
     with pytest.raises(ValueError, match="seed") as caught:
         processor.launch(case.seed)
     assert kind(caught.value) == case.refused
-    assert processor._engine.store.counts() == before
+    assert processor.engine.store.counts() == before
 
 
 def same_as_in_the_table(case: Case, processor: Any) -> None:

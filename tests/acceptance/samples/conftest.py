@@ -57,9 +57,9 @@ def serve(clone: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Return a function that starts the daemon in the clone; it is ended after the test if it still runs."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*options: str) -> subprocess.Popen[str]:
+    def start(*options: str, file: str = "config/fare_drop.yaml") -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [BIN / "iocflow", "serve", "config/fare_drop.yaml", *options],
+            [BIN / "iocflow", "serve", file, *options],
             cwd=clone,
             env=environment(),
             stdout=subprocess.PIPE,

@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 from aiosmtpd.smtp import SMTP
 
+from tests.web import ask, free_port, listens
+
 from .conftest import ended, until
 
 RUN = "iocflow run config/fare_drop.yaml"
@@ -175,6 +177,21 @@ def test_an_event_starts_a_run(clone: Path, serve: Serve, shell: Shell) -> None:
     until(lambda: (inbox / "done" / "event.json").exists() and (inbox / "failed" / "bad.json").exists())
     ended(daemon)
     assert len(messages(clone)) == 32
+
+
+def test_a_post_starts_a_run(clone: Path, serve: Serve, shell: Shell) -> None:
+    """Posted to the other file's launcher, the same event mails everybody before the answer comes."""
+    shell(f"{RUN} fare-drop-polled --profile test")
+    port = free_port()
+    ports = ("--set", f"http.port={port}", "--set", f"http.health={free_port()}")
+    daemon = serve(*ports, file="config/fare_drop_http.yaml")
+    event = (clone / "samples" / "fare_drop" / "event.json").read_bytes()
+    until(lambda: listens(port))
+    answer = ask(port, "POST", "/fares", event, Content_Type="application/cloudevents+json")
+    assert (answer.status, answer.json["outcome"]) == (200, "completed")
+    assert len(messages(clone)) == 32
+    assert ask(port, "POST", "/fares", {"airline_id": 1}).status == 400
+    ended(daemon)
 
 
 def test_a_real_server(clone: Path, shell: Shell, relay: Relay) -> None:

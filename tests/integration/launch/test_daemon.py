@@ -24,6 +24,7 @@ from iocflow.launch.launcher import BaseLauncher, Host
 from iocflow.launch.snapshot import DaemonState, LauncherState
 from iocflow.schedule import at, every
 from iocflow.sequence import SequenceProcessor
+from tests.integration.launch.serving import Serving
 
 QUICK = DaemonSettings(pool=2, grace=timedelta(seconds=5), heartbeat=timedelta(milliseconds=50))
 
@@ -46,34 +47,6 @@ class Work:
     def act(self, context: Seeded) -> None:
         self.seen.append(vars(context).get("seed_data"))
         assert self.go.wait(20)
-
-
-class Serving:
-    """A daemon that runs in a thread, where it heeds no signals."""
-
-    def __init__(self, daemon: Daemon) -> None:
-        self.daemon = daemon
-        self.code: ExitCode | None = None
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        self.code = self.daemon.run()
-
-    def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition holds."""
-        for _ in range(4000):
-            if condition():
-                return
-            threading.Event().wait(0.005)
-        raise AssertionError(f"it never came about: {self.daemon.snapshot()}")
-
-    def stop(self) -> ExitCode | None:
-        """Stop the daemon and return its exit code."""
-        self.daemon.stop()
-        self._thread.join(20)
-        assert not self._thread.is_alive()
-        return self.code
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -80,6 +81,26 @@ def test_daemon_settings(write: Callable[[str], Path]) -> None:
     path = write("daemon: {pool: 2, grace: 1500ms, heartbeat: 1s}")
     with load(path, allow=["tests"]) as app:
         assert app.section("daemon") == DaemonSettings(2, timedelta(seconds=1.5), timedelta(seconds=1))
+
+
+@pytest.mark.parametrize(
+    ("host", "ip"),
+    [("", "127.0.0.1"), (", host: localhost", "127.0.0.1"), (", host: 0.0.0.0", "0.0.0.0"), (', host: "::"', "::")],
+)
+def test_the_daemons_port(write: Callable[[str], Path], host: str, ip: str) -> None:
+    """The port is that of this machine's own address, unless another one is given."""
+    with load(write(f"daemon: {{port: 9100{host}}}"), allow=["tests"]) as app:
+        assert app.section("daemon") == DaemonSettings(port=9100, host=ip)
+
+
+def test_the_port_without_its_libraries(write: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where what the port needs is not installed, the file is refused at that place, with the extra that brings it."""
+
+    monkeypatch.delitem(sys.modules, "iocflow.launch.operations", raising=False)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    (mistake,) = check(write("daemon: {port: 9100}"), allow=["tests"]).mistakes
+    assert "metrics need prometheus_client, which is not installed" in str(mistake)
+    assert 'pip install "iocflow[metrics]"' in str(mistake)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +268,13 @@ def test_a_moment_that_has_passed(write: Callable[[str], Path], launcher: str, p
         ("daemon: {grace: 25}", "grace of the daemon has no unit; write 25s"),
         ("daemon: {overdue: 10}", "overdue of the daemon has no unit; write 10s"),
         ("daemon: {heartbeat: 31s}", "heartbeat of the daemon is out of bounds; write 50ms to 30s"),
+        ("daemon: {port: 0}", "port of the daemon is out of bounds; write 1 to 65535"),
+        ("daemon: {port: 65536}", "port of the daemon is out of bounds; write 1 to 65535"),
+        ("daemon: {host: 0.0.0.0}", "there is no `port`; write `port: 9100` beside it, or remove it"),
+        (
+            "daemon: {port: 9100, host: example.com}",
+            "`example.com`, which is no IP address; write 127.0.0.1",
+        ),
         ("daemon: {overdu: 5s}", "the daemon has no key `overdu`; did you mean `overdue`?"),
     ],
 )

@@ -114,15 +114,20 @@ def test_a_task_that_raises(
 
 
 def test_a_stalled_pool(pools: Pools, gate: Gate, eventually: Eventually) -> None:
-    """A pool is stalled when tasks wait and none began or ended for some time."""
-    pool = pools(1)
+    """A pool is stalled when every thread is taken, or tasks wait, and none began or ended for some time."""
+    pool = pools(2, {"p": 1})
+    assert not pool.stalled(0)
     pool.submit(gate.task("a"))
-    eventually(lambda: gate.ran == ["a"])
+    eventually(lambda: len(pool.in_hand()) == 1)
     assert not pool.stalled(0)
     pool.submit(gate.task("b"))
-    assert pool.stalled(0)
-    assert not pool.stalled(60)
+    assert (pool.stalled(0), pool.stalled(60)) == (True, False)
+    pool.submit(gate.task("c", "q"))
+    eventually(lambda: len(pool.in_hand()) == 2)
+    assert (pool.stalled(0), pool.stalled(60)) == (True, False)
     gate.open.set()
+    eventually(lambda: not pool.in_hand())
+    assert not pool.stalled(0)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
