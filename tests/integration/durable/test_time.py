@@ -269,7 +269,7 @@ def test_t5(house: House) -> None:
     assert house.wait(run).state == "completed"
     assert house.trail(run).endswith("inner HANDLED, add")
     assert 2 <= len(began) <= 3
-    assert began[1] - began[0] >= 0.2
+    assert began[1] - began[0] >= 0.1  # the limit counts from before the activity, which may begin late
     (row,) = [entry for entry in house.client.history(run) if entry.name == "inner/hang" and entry.kind == "step"]
     assert row.error is not None
     assert (row.outcome, row.error["type"]) == ("FAILED", "TimeoutError")
