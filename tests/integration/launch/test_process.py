@@ -201,7 +201,7 @@ def test_killed_again_and_again(run: Callable[..., Running]) -> None:
         daemon.exit_code()
         daemon = run()
     daemon.wait_for(lambda: len(daemon.files("done")) == len(names))
-    assert daemon.signal(signal.SIGTERM).exit_code() == 0
+    assert daemon.ready().signal(signal.SIGTERM).exit_code() == 0
     assert {line.removeprefix("ended ") for line in daemon.journal() if line.startswith("ended ")} == set(names)
     assert (daemon.files(""), daemon.files("working"), daemon.files("failed")) == ([], [], [])
 
