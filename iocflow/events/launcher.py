@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from iocflow.events.source import AnsweringSource, Delivery, EventSource, Reason
+from iocflow.events.source import AnsweringSource, Delivery, EventSource, Reason, Tended
 from iocflow.launch.contract import Acknowledgement, Launch, Launchable
 from iocflow.launch.counters import Count
 from iocflow.launch.ended import Ended
@@ -154,6 +154,9 @@ class EventLauncher(BaseLauncher):
         if not self._open and not self._stopping:
             self.source.open()
             self._open = self._ever_open = True
+        if self._open and isinstance(self.source, Tended):
+            ready = not (self._stopping or self._untried)
+            self.source.tend(self._host.pool.free(self.processor.name) if ready else 0)
         self._settle()
         if self._untried and not self._held and not self._stopping:
             untried, self._untried = self._untried, None
