@@ -70,9 +70,11 @@ class BrokerSource:
     def __init__(self, options: BrokerOptions) -> None:
         """Take the address in its parts; nothing is connected yet."""
         self.options = options
+        self._name = options.name
         self._waker = Waker()
         self._wire: Wire | None = None
         self._generation = 0
+        self._expected = 0  # messages in hand that the broker brings again, for which no thread has to be free
         self._waiting: deque[_Held] = deque()
         self._held: dict[str, list[_Held]] = {}
         self._again: list[_Held] = []
@@ -87,12 +89,12 @@ class BrokerSource:
     @property
     def name(self) -> str:
         """The address without user and password."""
-        return self.options.name
+        return self._name
 
     @property
     def identity(self) -> str:
         """The same."""
-        return self.options.name
+        return self._name
 
     def reserve(self) -> None:
         """Do nothing: any number of processes may share a queue."""
@@ -102,6 +104,7 @@ class BrokerSource:
         self._drop()
         self._generation += 1
         self._wire = self._connected(self._arrive, lambda: len(self._waiting))
+        self._expected = 0 if self._wire.lasting else sum(map(len, self._held.values()))
 
     def receive(self, limit: int, timeout: float) -> Sequence[Delivery]:
         """Return up to `limit` events, as soon as there is one."""
@@ -118,6 +121,7 @@ class BrokerSource:
             return
         self._tend(room, 0.0)
         while len(self._waiting) > room:
+            self._expected = 0
             self._give_back(self._waiting.pop())
 
     def acknowledge(self, delivery: Delivery) -> None:
@@ -223,7 +227,7 @@ class BrokerSource:
     def _tend(self, room: int, timeout: float) -> None:
         in_hand = sum(map(len, self._held.values())) - len(self._waiting)
         with self._talking() as wire:
-            even = wire.grant(min(room, self.options.prefetch - in_hand))
+            even = wire.grant(min(room, self.options.prefetch - in_hand) + self._expected)
             wire.pump(timeout if even else min(timeout, BRIEF))
             while self._again:
                 wire.acknowledge(self._again[-1].message.tag)
@@ -236,12 +240,17 @@ class BrokerSource:
             event, named = read_message(message, source=self.name)
         except UnreadableEventError as error:
             refusal = str(error)
+        except Exception as error:
+            # Nobody foresaw it; it must not come again and again, and hold up the messages behind it.
+            logger.exception("%s: message %s cannot be read", self.name, message.tag)
+            refusal = error_text(error)
         print = fingerprint(message, event, named=named)
         held = _Held(message, event, refusal, print, named, self._generation, datetime.now(UTC))
         if message.redelivered or message.stamp:
             for one in self._held.get(print, ()):
                 if one.generation != self._generation or message.stamp:
                     one.generation, one.message = self._generation, message
+                    self._expected = max(self._expected - 1, 0)
                     return
             if named and self._settled.get(print, 0.0) > time.monotonic():
                 self._again.append(held)

@@ -13,10 +13,9 @@ from typing import Any
 from amqp.exceptions import FrameSyntaxError  # type: ignore[import-untyped]
 from amqp.method_framing import frame_handler  # type: ignore[import-untyped]
 
-__all__ = ["UNREAD", "tolerant_frame_handler"]
+from iocflow.events.broker_message import UNREAD
 
-UNREAD = "x-iocflow-unread-properties"
-"""The header in which properties and headers that could not be decoded stand, as AMQP writes them."""
+__all__ = ["tolerant_frame_handler"]
 
 Frame = tuple[int, int, bytes]
 

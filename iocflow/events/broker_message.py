@@ -11,7 +11,7 @@ from typing import Any
 from iocflow.events.envelope import UnreadableEventError, event_of, read_event, read_json
 from iocflow.events.source import Event
 
-__all__ = ["REPLAYED", "Message", "fingerprint", "named_id", "read_message"]
+__all__ = ["REPLAYED", "UNREAD", "Message", "fingerprint", "named_id", "read_message"]
 
 PREFIXES = ("cloudevents:", "cloudevents_", "ce-", "ce_")
 """How headers with attributes of CloudEvents begin: the AMQP binding's two ways, and the short ones of others."""
@@ -19,6 +19,9 @@ TRACE = ("traceparent", "tracestate")
 """Headers of W3C Trace Context, which stand there under their own names too."""
 REPLAYED = "x-iocflow-replayed"
 """The header that tells a message that was brought again by command from what it was before."""
+
+UNREAD = "x-iocflow-unread-properties"
+"""The header in which properties and headers that could not be decoded stand, as AMQP writes them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +54,8 @@ def read_message(message: Message, *, source: str) -> tuple[Event, bool]:
     Raises:
         UnreadableEventError: There is no event in it; the message says why.
     """
+    if UNREAD in message.headers:
+        raise UnreadableEventError("its properties or headers cannot be decoded; send texts in UTF-8")
     if compression := message.headers.get("compression"):
         raise UnreadableEventError(f"its body is compressed ({compression}); send it as it is")
     kind = str(message.properties.get("content_type") or "").partition(";")[0].strip().lower()
@@ -95,7 +100,7 @@ def fingerprint(message: Message, event: Event | None, *, named: bool) -> str:
 def _attributes(message: Message) -> dict[str, Any]:
     """Return the attributes of CloudEvents in headers and properties; the trace may stand there under its own name."""
     properties = message.properties
-    found: dict[str, Any] = {"type": properties.get("type"), "time": properties.get("timestamp")}
+    found: dict[str, Any] = {"type": properties.get("type"), "time": _moment(properties.get("timestamp"))}
     for header, value in message.headers.items():
         name = header.lower()
         if name in TRACE:
@@ -111,3 +116,11 @@ def _plain(value: object) -> object:
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
     return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _moment(timestamp: object) -> datetime | None:
+    """Return AMQP's own timestamp, seconds since 1970, None when it is none that Python knows."""
+    try:
+        return datetime.fromtimestamp(timestamp, UTC) if isinstance(timestamp, int) else None
+    except (ValueError, OverflowError, OSError):
+        return None

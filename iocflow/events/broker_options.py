@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from dataclasses import dataclass, field
 from datetime import timedelta
 from urllib.parse import quote, unquote, urlsplit
@@ -125,7 +126,8 @@ def _require(scheme: str) -> None:
     """Refuse a transport whose library is not installed."""
     needed = ("kombu", "redis") if scheme.startswith("redis") else ("kombu",)
     for library in needed:
-        if importlib.util.find_spec(library) is None:
+        # kombu replaces its own module by one that importlib cannot look at.
+        if library not in sys.modules and importlib.util.find_spec(library) is None:
             what = f"a source at {scheme}: needs {library}, which is not installed"
             raise LackingError(f'{what}; pip install "iocflow[broker]"')
 

@@ -290,9 +290,8 @@ def _readable(sock: Any) -> bool:
 def _of_amqp(raw: Any) -> Message:
     properties = dict(raw.properties)
     headers = properties.pop("application_headers", None) or {}
-    return Message(
-        bytes(raw.body), headers, properties, raw.delivery_info["delivery_tag"], raw.delivery_info["redelivered"]
-    )
+    body = raw.body or b""  # the library has a text without characters for no bytes
+    return Message(body, headers, properties, raw.delivery_info["delivery_tag"], raw.delivery_info["redelivered"])
 
 
 def _of_kombu(message: Any) -> Message:
