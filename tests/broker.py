@@ -1,4 +1,4 @@
-"""Brokers for the tests, as another program sees them; and a proxy in front of one, which cuts or stalls connections."""
+"""Brokers for the tests, as another program sees them; and a proxy in front of one."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Queue:
 
 
 class Proxy:
-    """Passes connections on to a server; `cut` ends them, `stalled` lets nothing through, `refusing` takes no new one."""
+    """Passes connections on; `cut` ends them, `stalled` lets nothing through, `refusing` takes no new one."""
 
     def __init__(self, url: str, certificate: Path | None = None) -> None:
         """Listen; with a certificate, speak TLS to clients."""

@@ -134,13 +134,5 @@ def _letter(message: Message) -> DeadLetter:
     """Return a message as a dead letter; one that others put there has no record."""
     record = _record(message)
     headers = {**message.properties, **{name: value for name, value in message.headers.items() if name != RECORD}}
-    known = {name: str(record[name]) for name in Reason.__slots__ if name in record}
-    reason = Reason(**known) if {"reason", "launcher", "processor"} <= known.keys() else None
-    failed = record.get("failed_at")
-    return DeadLetter(
-        id=str(record.get("id") or message.properties.get("message_id") or message.stamp),
-        at=datetime.fromisoformat(failed) if isinstance(failed, str) else None,
-        body=message.body,
-        headers=headers,
-        reason=reason,
-    )
+    id = record.get("id") or message.properties.get("message_id") or message.stamp
+    return DeadLetter.of(str(id), message.body, headers, record)

@@ -16,7 +16,7 @@ from iocflow.events.source import Reason
 from iocflow.launch.errors import ImpossibleSourceError, LockedError
 from iocflow.launch.texts import printable
 
-__all__ = ["FileRefusedError", "LockLostError", "Places", "read_file"]
+__all__ = ["REASON", "FileRefusedError", "LockLostError", "Places", "read_file"]
 
 logger = logging.getLogger("iocflow.events")
 
@@ -24,6 +24,7 @@ NAME_BYTES = 255
 """The longest file name of Linux's file systems (NAME_MAX)."""
 EXTENSION_BYTES = 20
 REASON = ".reason.json"
+"""How the name of the file ends that lies beside one that failed."""
 
 
 class FileRefusedError(IocflowError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
@@ -102,6 +102,20 @@ class DeadLetter:
     body: bytes | None
     headers: Mapping[str, object]
     reason: Reason | None
+
+    @classmethod
+    def of(cls, id: str, body: bytes | None, headers: Mapping[str, object], record: Mapping[str, object]) -> DeadLetter:
+        """Return a dead letter with a record of what happened: the fields of the reason, and `failed_at`.
+
+        The record may be empty, or something that somebody edited: what cannot be read of it is not known.
+        """
+        known = {one.name: str(record[one.name]) for one in fields(Reason) if one.name in record}
+        try:
+            at: datetime | None = datetime.fromisoformat(str(record["failed_at"])).astimezone()
+        except (KeyError, ValueError, OverflowError):
+            at = None
+        reason = Reason(**known) if {"reason", "launcher", "processor"} <= known.keys() else None
+        return cls(id, at, body, headers, reason)
 
 
 class EventSource(Protocol):

@@ -10,12 +10,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import amqp  # type: ignore[import-untyped]
 import pytest
 
 from iocflow.events.section import source_at
 from iocflow.events.source import Event
 from iocflow.launch.exit_codes import ExitCode
-from tests.broker import Proxy, Queue, eventually
+from iocflow.launch.pool import Task
+from tests.broker import Proxy, Queue, eventually, proxied
 from tests.integration.events.conftest import Bench, source
 
 pytestmark = pytest.mark.service("amqp")
@@ -57,7 +59,7 @@ def test_each_message_is_a_run(bench: Bench, queue: Queue) -> None:
 
 
 def test_a_cloud_event_in_binary_mode(queue: Queue) -> None:
-    """Attributes stand in headers with either prefix, the body is the data whatever it looks like, the trace comes along."""
+    """Attributes stand in headers with either prefix, the body is the data whatever it is, the trace comes along."""
     body = {"specversion": "no envelope here", "data": 1}
     queue.send(json.dumps(body).encode(), content_type="application/json", application_headers=CLOUD)
     moment = datetime(2026, 3, 1, 6, tzinfo=UTC)
@@ -148,13 +150,11 @@ def test_properties_that_the_library_cannot_decode(
     bench: Bench, queue: Queue, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A message with an id in Latin-1, at which the client library raises, is a dead letter, and kills nothing."""
-    import amqp.basic_message  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    serialize = amqp.basic_message.Message._serialize_properties
+    serialize = amqp.Message._serialize_properties
     flags_and_id = b"\x00\x80" + b"\x02" + b"\xe9\xe8"
-    monkeypatch.setattr(amqp.basic_message.Message, "_serialize_properties", lambda _: flags_and_id)
+    monkeypatch.setattr(amqp.Message, "_serialize_properties", lambda _: flags_and_id)
     queue.send(body)
-    monkeypatch.setattr(amqp.basic_message.Message, "_serialize_properties", serialize)
+    monkeypatch.setattr(amqp.Message, "_serialize_properties", serialize)
     queue.send(b'"next"')
     bench.start(source(queue.address))
     eventually(lambda: bench.seen == ["next"] and bench.counts().get("refused") == 1)
@@ -212,13 +212,12 @@ def test_the_address_bounds_what_is_in_hand(benches: Callable[..., Bench], queue
 
 
 def test_places_that_others_take_are_given_up(benches: Callable[..., Bench], queue: Queue) -> None:
-    """When another launcher fills the pool, messages wait in the queue and not here; when it is done, they are taken."""
+    """When another launcher fills the pool, messages wait in the queue and not here; later they are taken."""
     bench = benches(3)
     busy, done = threading.Event(), threading.Event()
-    bench.start(source(queue.address) if queue.send(b'"first"') is None else source(queue.address))
+    queue.send(b'"first"')
+    bench.start(source(queue.address))
     eventually(lambda: bench.seen == ["first"])
-    from iocflow.launch.pool import Task  # noqa: PLC0415
-
     for _ in range(3):
         bench.host.pool.submit(Task("y", "q", lambda _: busy.set() or done.wait(30), lambda: None))
     assert busy.wait(10)
@@ -253,7 +252,7 @@ def test_a_queue_declared_otherwise_ends_the_daemon(bench: Bench, queue: Queue) 
     assert "x-max-length" in why
     assert "write declare=passive" in why
     queue.channel.queue_declare(queue.dead, durable=True, auto_delete=False)
-    queue.channel.basic_publish(__import__("amqp").Message(b"1"), exchange="", routing_key=queue.name)
+    queue.channel.basic_publish(amqp.Message(b"1"), exchange="", routing_key=queue.name)
     bench.start(source(f"{queue.address}&declare=passive"))
     eventually(lambda: bench.seen == [1])
 
@@ -311,8 +310,6 @@ def test_dead_letters_are_confirmed_before_the_message_goes(bench: Bench, queue:
 
 def test_tls_is_verified(bench: Bench, queue: Queue, root: Any) -> None:
     """`amqps:` encrypts and checks the certificate: refused without the authority, taken with `ca=`."""
-    from tests.broker import proxied  # noqa: PLC0415
-
     certificate = root / "tests" / "integration" / "mail" / "localhost.pem"
     with proxied(queue.url, certificate) as proxy:
         address = proxy.url.replace("amqp:", "amqps:").replace("127.0.0.1", "localhost") + f"?queue={queue.name}"

@@ -84,8 +84,6 @@ def test_two_messages_in_hand_are_both_known_again(
     time.sleep(0.2)
     bench.go.set()
     eventually(lambda: bench.seen == [1, 1, 2])
-    queue.send(b"2")
-    eventually(lambda: bench.seen == [1, 1, 2])
     bench.finish()
     assert (queue.ready(), len(bench.begun)) == (0, 3)
 
@@ -204,7 +202,7 @@ def test_messages_go_on_through_many_cuts(benches: Callable[..., Bench], queue: 
     bench.start(source(address(proxy, queue)))
     for round in range(5):
         queue.send_many({f"{round}-{i}": str(round * 100 + i).encode() for i in range(100)})
-        eventually(lambda: len(set(bench.seen)) > 20 * round)
+        eventually(lambda round=round: len(set(bench.seen)) > 20 * round)
         proxy.cut()
     eventually(lambda: set(bench.seen) == set(range(500)), 90)
     eventually(lambda: queue.ready() == 0)
