@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -29,15 +30,31 @@ def replay(places: Places, ids: Collection[str]) -> Sequence[str]:
     The inbox may be read by a daemon meanwhile: each move is one rename, and takes no name that is taken.
     """
     wanted, replayed = set(ids), list[str]()
-    for path, letter in _letters(places):
-        if letter.id in wanted:
-            name = str(_record(path).get("file") or path.name)
-            if not _moved(path, places.inbox / os.path.basename(name)):
-                _moved(path, places.inbox / path.name)
-            if not path.exists():
+    with _alone(places.failed):
+        for path, letter in _letters(places):
+            if letter.id in wanted:
+                name = os.path.basename(str(_record(path).get("file") or path.name))
+                while not _moved(path, places.inbox / places.unused(places.inbox, name, datetime.now(UTC))):
+                    pass  # somebody took that name meanwhile
                 _beside(path).unlink(missing_ok=True)
                 replayed.append(letter.id)
     return replayed
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep out others that replay from a folder, if it is there."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _letters(places: Places) -> Iterator[tuple[Path, DeadLetter]]:

@@ -135,12 +135,12 @@ class Places:
 
     def finish(self, name: str, now: datetime) -> None:
         """Move a file from `working` to `done`, under another name when that is taken."""
-        self._move(name, self.done / self._unused(self.done, name, now))
+        self._move(name, self.done / self.unused(self.done, name, now))
 
     def fail(self, name: str, reason: Reason, now: datetime) -> None:
         """Move a file from `working` to `failed`, and put the reason beside it, which is written first."""
         # Tried again after an error, it goes under the name under which its reason may lie there already.
-        target = self._failing.setdefault(name, self._unused(self.failed, name, now, beside=REASON))
+        target = self._failing.setdefault(name, self.unused(self.failed, name, now, beside=REASON))
         record = {"file": name, "failed_at": now.isoformat(), **reason.as_dict()}
         text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
         beside = self.failed / f"{target}{REASON}"
@@ -181,7 +181,7 @@ class Places:
                 raise
             logger.warning("event file %s is gone; somebody else moved it", printable(name))
 
-    def _unused(self, folder: Path, name: str, now: datetime, *, beside: str = "") -> str:
+    def unused(self, folder: Path, name: str, now: datetime, *, beside: str = "") -> str:
         """Return `name`, or one with the time in it: free in `folder`, as is the name that has `beside` added to it."""
         most = NAME_BYTES - len(beside)
         candidate, number = name, 0
