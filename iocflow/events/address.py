@@ -95,7 +95,7 @@ class Address:
         names = tuple(known)
         for name in self.options:
             if name not in names:
-                self.noted.append(f"a {self.scheme}: source has no option `{name}`; {did_you_mean(name, names)}")
+                self.noted.append(f"a source {self.scheme}: has no option `{name}`; {did_you_mean(name, names)}")
 
     def duration(self, name: str, default: timedelta, least: timedelta, most: timedelta) -> timedelta:
         """Return an option that is a duration within these bounds."""

@@ -71,13 +71,13 @@ class BrokerOptions:
             LauncherError: It names no host or no queue, or what reads such a queue is not installed.
         """
         _require(address.scheme)
-        address.only(OPTIONS.get(address.scheme, COMMON))
         example = EXAMPLES.get(address.scheme, f"{address.scheme}://USER@HOST/VHOST?queue=orders")
         if "@" in address.text.partition("?")[2] or "#" in address.text:
             raise LauncherError(
                 f"a password or name in the address of an {address.scheme}: source holds one of / ? # @;"
                 " write it percent-encoded, as %2F, %3F, %23 and %40"
             )
+        address.only(OPTIONS.get(address.scheme, COMMON))
         try:
             parts = urlsplit(f"http:{address.path}")  # the same rules for every scheme
             host, port = parts.hostname or "", parts.port or PORTS.get(address.scheme, 0)
