@@ -94,6 +94,8 @@ class Queue:
 
     def reconnect(self) -> None:
         """Connect anew, after the broker was restarted."""
+        with contextlib.suppress(OSError, amqp.AMQPError, AttributeError):
+            self._connection.collect()
         self._connection = self._connected()
         self.channel = self._channel()
 

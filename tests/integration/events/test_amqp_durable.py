@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +20,7 @@ from iocflow.container import App
 from iocflow.context import ProcessContext
 from iocflow.durable.client import Client
 from iocflow.sequence import SequenceProcessor
+from tests import rabbitmq_server
 from tests.broker import Proxy, Queue, eventually
 from tests.integration.events.conftest import Bench, source
 
@@ -57,11 +59,12 @@ worker: {threads: 4, lease: 900ms, tick: 200ms, deliveries: 3}
 processors:
   p:
     context: .Number
-    sequence: [.note, {do: .effect, mode: transactional, time-limit: 300ms}]
+    sequence: STEPS
     durable: true
 launchers:
   x: {processor: p, source: "${env:SOURCE}"}
 """
+BOTH = "[.note, {do: .effect, mode: transactional, time-limit: 300ms}]"
 
 
 class Word(ProcessContext):
@@ -73,10 +76,10 @@ class Word(ProcessContext):
 class Daemon:
     """`iocflow serve` in a process of its own."""
 
-    def __init__(self, folder: Path, address: str) -> None:
+    def __init__(self, folder: Path, address: str, steps: str = BOTH) -> None:
         self.folder = folder
         (folder / "numbers_app.py").write_text(MODULE, encoding="utf-8")
-        (folder / "app.yaml").write_text(CONTAINER, encoding="utf-8")
+        (folder / "app.yaml").write_text(CONTAINER.replace("STEPS", steps), encoding="utf-8")
         self._environment = {**os.environ, "SOURCE": address}
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -168,6 +171,32 @@ def test_a_daemon_that_is_killed_under_load(daemon: Daemon, queue: Queue) -> Non
     assert daemon.effects() == list(range(600))
     assert set(daemon.noted()) == set(range(600))
     assert queue.ready() == 0
+
+
+@pytest.mark.service("rabbitmq-server")
+def test_a_broker_that_is_killed_under_load(tmp_path: Path) -> None:
+    """Killed and started again twice with 3,000 messages, none is lost, and each one's effect is there once."""
+    if not rabbitmq_server.server():
+        pytest.skip("rabbitmq-server is not installed")
+    with rabbitmq_server.own_broker(tmp_path / "rabbitmq") as broker:
+        queue = Queue(broker.url, "numbers")
+        queue.send_many(numbers(0, 3_000))
+        (tmp_path / "app").mkdir()
+        daemon = Daemon(tmp_path / "app", queue.address, steps="[.note]")
+        daemon.start()
+        for part in (1, 2):
+            eventually(lambda part=part: len(daemon.noted()) >= 700 * part, 120)
+            broker.kill()
+            time.sleep(1)
+            broker.start()
+        eventually(lambda: len(set(daemon.noted())) == 3_000, 180)
+        eventually(lambda: daemon.states() == {"completed": 3_000}, 60)
+        queue.reconnect()
+        eventually(lambda: queue.ready() == 0)
+        daemon.stop()
+        assert sorted(daemon.noted()) == list(range(3_000))
+        assert queue.ready(queue.dead) == 0
+        queue.close()
 
 
 def test_a_message_that_kills_the_process(daemon: Daemon, queue: Queue) -> None:
