@@ -33,9 +33,10 @@ def free_port() -> int:
 class Broker:
     """A broker on ports of its own, its files in a folder."""
 
-    def __init__(self, folder: Path) -> None:
-        """Take the folder; `start` starts it."""
+    def __init__(self, folder: Path, settings: str = "") -> None:
+        """Take the folder, and settings of `rabbit` in Erlang's own words; `start` starts it."""
         folder.mkdir()
+        (folder / "advanced.config").write_text(f"[{{rabbit, [{settings}]}}].\n", encoding="utf-8")
         (folder / "plugins").write_text("[].\n", encoding="utf-8")
         self._pid_file, self._log = folder / "pid", folder / "output"
         self._port = free_port()
@@ -52,6 +53,7 @@ class Broker:
             "RABBITMQ_PID_FILE": str(self._pid_file),
             "RABBITMQ_CONF_ENV_FILE": os.devnull,
             "RABBITMQ_CONFIG_FILE": str(folder / "none"),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": str(folder / "advanced.config"),
         }
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -87,9 +89,9 @@ class Broker:
 
 
 @contextlib.contextmanager
-def own_broker(folder: Path) -> Iterator[Broker]:
+def own_broker(folder: Path, settings: str = "") -> Iterator[Broker]:
     """Lend a broker that is started."""
-    broker = Broker(folder)
+    broker = Broker(folder, settings)
     broker.start()
     try:
         yield broker

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -132,12 +133,16 @@ def iocflow(messages: int, *, durable: bool) -> float:
 
 def peer(name: str, messages: int) -> float:
     """Let another framework's worker do as many tasks of the same effect."""
-    script = Path(__file__).with_name("events_peers.py")
-    command = [sys.executable, str(script), name, str(messages), str(THREADS), URL]
+    script, queue = Path(__file__).with_name("events_peers.py"), f"iocflow-bench-{uuid.uuid4().hex[:8]}"
+    command = [sys.executable, str(script), name, str(messages), str(THREADS), URL, queue]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * PATIENCE)
-    if done.returncode:
+    with contextlib.closing(connect()) as connection:
+        for suffix in ("", ".DQ", ".XQ"):  # of Dramatiq, its delayed and its dead messages
+            connection.channel().queue_delete(queue + suffix)
+    rate = re.search(r"^rate (.+)$", done.stdout, re.M)
+    if done.returncode or rate is None:
         raise RuntimeError(f"{name} ended with {done.returncode}: {done.stderr[-2000:]}")
-    return float(done.stdout.split()[-1])
+    return float(rate[1])
 
 
 def contestants() -> dict[str, Callable[[int], float]]:

@@ -1,6 +1,6 @@
 """A worker of Celery or Dramatiq that does so many tasks, and prints tasks a second from the first to the last one.
 
-python tests/benchmarks/events_peers.py celery MESSAGES THREADS URL
+python tests/benchmarks/events_peers.py celery MESSAGES THREADS URL QUEUE
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable
 
 
@@ -23,7 +22,7 @@ def counting(messages: int) -> Callable[[], None]:
             state["began"] = state["began"] or time.perf_counter()
             state["count"] += 1
             if state["count"] == messages:
-                print(messages / (time.perf_counter() - state["began"]), flush=True)
+                print(f"\nrate {messages / (time.perf_counter() - state['began'])}", flush=True)
                 threading.Timer(0.5, lambda: os._exit(0)).start()  # the last acknowledgements go out
 
     return count
@@ -35,7 +34,11 @@ def celery(messages: int, threads: int, url: str, queue: str) -> None:
 
     app = Celery("bench", broker=url)
     app.conf.update(
-        task_acks_late=True, task_ignore_result=True, worker_prefetch_multiplier=1, task_default_queue=queue
+        worker_redirect_stdouts=False,
+        task_acks_late=True,
+        task_ignore_result=True,
+        worker_prefetch_multiplier=1,
+        task_default_queue=queue,
     )
     count = counting(messages)
 
@@ -69,7 +72,5 @@ def dramatiq(messages: int, threads: int, url: str, queue: str) -> None:
 
 
 if __name__ == "__main__":
-    which, messages, threads, url = sys.argv[1:]
-    {"celery": celery, "dramatiq": dramatiq}[which](
-        int(messages), int(threads), url, f"iocflow-bench-{uuid.uuid4().hex[:8]}"
-    )
+    which, messages, threads, url, queue = sys.argv[1:]
+    {"celery": celery, "dramatiq": dramatiq}[which](int(messages), int(threads), url, queue)

@@ -203,6 +203,34 @@ def test_no_more_is_taken_than_threads_are_free(benches: Callable[..., Bench], q
     eventually(lambda: len(bench.seen) == 20)
 
 
+def test_two_daemons_share_a_queue(benches: Callable[..., Bench], queue: Queue) -> None:
+    """Each message goes to one of them, and both get some: neither takes more than it has threads for."""
+    first, second = benches(2), benches(2)
+    first.start(source(queue.address))
+    second.start(source(queue.address))
+    queue.send_many({f"m{n}": str(n).encode() for n in range(200)})
+    eventually(lambda: len(first.seen) + len(second.seen) == 200)
+    assert sorted([*first.seen, *second.seen]) == list(range(200))
+    assert first.seen
+    assert second.seen
+
+
+def test_a_quorum_queue(benches: Callable[..., Bench], queue: Queue) -> None:
+    """Queues that know no credit for a whole channel are read too, and no more is taken than there is room for."""
+    bench = benches(2)
+    for name in (queue.name, queue.dead):
+        queue.channel.queue_declare(name, durable=True, auto_delete=False, arguments={"x-queue-type": "quorum"})
+    for body in (b'"bad"', *[str(n).encode() for n in range(10)]):
+        queue.channel.basic_publish_confirm(amqp.Message(body, delivery_mode=2), exchange="", routing_key=queue.name)
+    bench.go.clear()
+    bench.start(source(f"{queue.address}&declare=passive"))
+    eventually(lambda: len(bench.begun) == 2)
+    time.sleep(0.3)
+    assert queue.ready() == 9
+    bench.go.set()
+    eventually(lambda: sorted(bench.seen) == list(range(10)) and queue.ready(queue.dead) == 1)
+
+
 def test_the_address_bounds_what_is_in_hand(benches: Callable[..., Bench], queue: Queue) -> None:
     """With `prefetch=1`, messages go one at a time, in their order, however many threads are free."""
     bench = benches(8)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from amqp import spec  # type: ignore[import-untyped]
 
+from tests import rabbitmq_server
 from tests.broker import Proxy, Queue, eventually
 from tests.integration.events.conftest import Bench, source
 
@@ -65,6 +67,32 @@ def test_what_rabbitmq_closes_is_made_anew(
     eventually(lambda: sorted(bench.seen) == ["long", "next"])
     bench.finish()
     assert (queue.ready(), bench.times()["long"]) == (0, 1)
+
+
+@pytest.mark.service("rabbitmq-server")
+@pytest.mark.parametrize("properties", [{"message_id": "m1"}, {}], ids=["id", "no id"])
+def test_a_run_that_is_longer_than_rabbitmq_waits(
+    bench: Bench, tmp_path: Path, properties: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """RabbitMQ's time-out for acknowledgements, here 2 s, closes the channel twice: one run, no message left."""
+    if not rabbitmq_server.server():
+        pytest.skip("rabbitmq-server is not installed")
+    settings = "{consumer_timeout, 2000}, {channel_tick_interval, 500}"
+    with rabbitmq_server.own_broker(tmp_path / "rabbitmq", settings) as broker:
+        queue = Queue(broker.url, "long")
+        bench.go.clear()
+        launcher = bench.start(source(queue.address))
+        queue.send(b'"long"', **properties)
+        eventually(lambda: bench.counts().get("errors") == 2)
+        assert "delivery acknowledgement on channel 1 timed out" in caplog.text
+        eventually(lambda: not launcher.trouble)
+        time.sleep(0.3)
+        bench.go.set()
+        queue.send(b'"next"')
+        eventually(lambda: sorted(bench.seen) == ["long", "next"])
+        bench.finish()
+        assert (queue.ready(), bench.times()["long"]) == (0, 1)
+        queue.close()
 
 
 @pytest.mark.parametrize("properties", [{"message_id": "m1"}, {}], ids=["id", "no id"])
