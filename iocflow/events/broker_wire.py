@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import ssl
 import time
@@ -111,6 +112,8 @@ class Wire:
             raise
 
     def _declare(self, queue: str) -> None:
+        if self._options.passive and not self._native:
+            return  # an empty queue may be none at all there, as a list of Redis
         self._channel.queue_declare(queue=queue, passive=self._options.passive, durable=True, auto_delete=False)
 
     def grant(self, room: int) -> bool:
@@ -270,8 +273,14 @@ def _transport_options(options: BrokerOptions) -> dict[str, Any]:
 
 
 def _tls(options: BrokerOptions) -> dict[str, Any]:
-    """Return how certificates are verified; both libraries verify less unless they are told."""
+    """Return how certificates are verified; both libraries verify less unless they are told.
+
+    Raises:
+        ImpossibleSourceError: The file of the authorities is not there.
+    """
     ca = options.ca or None
+    if ca and not os.path.isfile(ca):
+        raise ImpossibleSourceError(f"{options.name}: there is no file {ca} with certificate authorities")
     if options.scheme == "amqps":
         context = {"cafile": ca, "check_hostname": True}
         return {"context": context, "server_hostname": options.host}

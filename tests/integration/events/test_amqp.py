@@ -349,6 +349,14 @@ def test_tls_is_verified(bench: Bench, queue: Queue, root: Any) -> None:
         eventually(lambda: len(bench.seen) == 2)
 
 
+def test_a_missing_file_of_authorities_ends_the_daemon(bench: Bench) -> None:
+    """A typo in `ca=` is told with the file's name, and no connection is tried without it."""
+    bench.start(source("amqps://localhost/?queue=q&ca=nowhere.pem"))
+    eventually(lambda: bench.given_up)
+    assert bench.given_up[0][0] is ExitCode.CONFIGURATION
+    assert "there is no file nowhere.pem" in bench.given_up[0][1]
+
+
 def test_a_source_found_by_its_address(queue: Queue, proxy: Proxy) -> None:
     """The address of a file leads to the source; its name, which logs and pages show, has neither user nor password."""
     found = source_at(queue.address)

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,6 +157,21 @@ def test_what_came_by_an_unknown_exchange_goes_back(redis_address: str, client: 
         found.give_back(deliveries[0])
     found.close()
     assert left(client, redis_address) == 1
+
+
+def test_tls_is_verified(bench: Bench, redis_address: str, root: Path) -> None:
+    """`rediss:` encrypts and checks the certificate: refused without the authority, taken with `ca=`."""
+    certificate = root / "tests" / "integration" / "mail" / "localhost.pem"
+    with proxied(REDIS, certificate) as proxy:
+        url = proxy.url.replace("redis:", "rediss:").replace("127.0.0.1", "localhost")
+        address = f"{url}?queue={redis_address.partition('?queue=')[2]}"
+        launcher = bench.start(source(address), "y")
+        eventually(lambda: "CERTIFICATE_VERIFY_FAILED" in launcher.trouble)
+        launcher.stop()
+        send(redis_address, b"1")
+        bench.start(source(f"{address}&ca={certificate}&declare=passive"))
+        eventually(lambda: bench.seen == [1])
+        bench.finish()
 
 
 def test_a_wrong_password_ends_the_daemon(bench: Bench, redis_address: str) -> None:
