@@ -28,7 +28,7 @@ from iocflow.launch.errors import LauncherError
 from iocflow.launch.leaving import leave_process
 from iocflow.wiring import ConfigurationError
 
-__all__ = ["Common", "FailureError", "Session", "UsageError", "command", "end_text", "group"]
+__all__ = ["Common", "FailureError", "Json", "Session", "UsageError", "command", "end_text", "group"]
 
 INTERRUPTED = 130
 """What a shell expects of a process that Ctrl-C ended: 128 + SIGINT."""
@@ -39,6 +39,7 @@ OF_FILE = ("profile", "values")
 HELP = {"help_option_names": ["--help", "-h"]}
 
 P = ParamSpec("P")
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
 class UsageError(IocflowError):

@@ -37,6 +37,7 @@ COMMANDS = {
     "retry": "Let a failed or suspended run go on from the step that failed.",
     "cancel": "Ask for the end of an open run.",
     "dead": "Look at suspended runs, replay them, or give them up.",
+    "events": "Look at dead letters, the events that were put aside, or bring them again.",
     "purge": "Drop the data of runs that ended long ago; their trail stays.",
     "doctor": "Check the invariants of a store.",
     "graph": "Draw processors as Mermaid or as plain text.",

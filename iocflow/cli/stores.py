@@ -11,7 +11,7 @@ from typing import Annotated, Protocol
 
 import typer
 
-from iocflow.cli.command import Session, UsageError
+from iocflow.cli.command import Json, Session, UsageError
 from iocflow.cli.files import is_module, open_app, require_file
 from iocflow.container import Secrets
 from iocflow.container.clients import client, is_url, store_url
@@ -37,7 +37,6 @@ _FILE = typer.Argument(metavar="FILE", help="The container file, or MODULE:APP; 
 _STORE = typer.Option(
     "--store", metavar="URL", help="The store itself, in place of FILE, as sqlite:///var/app.db or postgresql://…"
 )
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
 @dataclass(frozen=True, slots=True)

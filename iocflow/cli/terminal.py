@@ -67,6 +67,21 @@ class Terminal:
         """
         self._put(json_line(self._masked(data)))
 
+    def write_bytes(self, data: bytes) -> None:
+        """Write bytes as they are, unmasked.
+
+        Raises:
+            OutputClosedError: Nobody reads it any more.
+            OutputFailedError: It cannot be written.
+        """
+        stream = self._result or sys.stdout
+        try:
+            stream.flush()
+            stream.buffer.write(data)
+            stream.buffer.flush()
+        except OSError as error:
+            raise unwritten(stream, error) from error
+
     def abandoned(self, error: BaseException) -> bool:
         """Return whether `error` comes of user code that printed after the reader of standard output had gone.
 

@@ -5,10 +5,20 @@ from iocflow.events.http import HttpOptions, HttpPlace, HttpSource
 from iocflow.events.launcher import EventLauncher
 from iocflow.events.memory import MemorySource, QueueFullError
 from iocflow.events.section import on_event
-from iocflow.events.source import AnsweringSource, Delivery, Event, EventSource, Reason
+from iocflow.events.source import (
+    AnsweringSource,
+    DeadLetter,
+    Delivery,
+    Event,
+    EventSource,
+    KeepsDeadLetters,
+    Reason,
+    Tended,
+)
 
 __all__ = [
     "AnsweringSource",
+    "DeadLetter",
     "Delivery",
     "Event",
     "EventLauncher",
@@ -18,8 +28,10 @@ __all__ = [
     "HttpOptions",
     "HttpPlace",
     "HttpSource",
+    "KeepsDeadLetters",
     "MemorySource",
     "QueueFullError",
     "Reason",
+    "Tended",
     "on_event",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from iocflow.events.source import EventSource
 from iocflow.launch.duration import duration
@@ -16,7 +16,7 @@ from iocflow.wiring import did_you_mean
 from iocflow.wiring.duration import duration_text
 from iocflow.wiring.numbers import number_of
 
-__all__ = ["Address", "AddressError", "SourceKind"]
+__all__ = ["Address", "AddressError", "LackingError", "SourceKind", "password_of"]
 
 _SIZE = re.compile(r"\s*(\d+)\s*(B|kB|MB|GB)\s*", re.IGNORECASE)
 _BYTES = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3}
@@ -33,6 +33,10 @@ class AddressError(LauncherError):
         """Take all reasons."""
         self.reasons = tuple(reasons)
         super().__init__("; ".join(self.reasons))
+
+
+class LackingError(LauncherError):
+    """What a kind of source needs is not installed; the message says which extra brings it."""
 
 
 class SourceKind(Protocol):
@@ -91,7 +95,7 @@ class Address:
         names = tuple(known)
         for name in self.options:
             if name not in names:
-                self.noted.append(f"a {self.scheme}: source has no option `{name}`; {did_you_mean(name, names)}")
+                self.noted.append(f"a source {self.scheme}: has no option `{name}`; {did_you_mean(name, names)}")
 
     def duration(self, name: str, default: timedelta, least: timedelta, most: timedelta) -> timedelta:
         """Return an option that is a duration within these bounds."""
@@ -125,3 +129,9 @@ class Address:
             return number * _BYTES[found[2].lower()]
         self.noted.append(f"{name}={self.options[name]} is no size; write 500kB, 10MB or 1GB")
         return default
+
+
+def password_of(text: str) -> str:
+    """Return the password in an address, as it is meant, empty without one; also of an address that is wrong."""
+    user, at, _ = text.partition("//")[2].rpartition("@")
+    return unquote(user.partition(":")[2]) if at else ""

@@ -15,8 +15,11 @@ from iocflow.wiring.json_floats import read_float
 __all__ = ["UnfinishedEventError", "UnreadableEventError", "event_of", "read_event", "read_json"]
 
 _ATTRIBUTES = frozenset(
-    ("specversion", "id", "source", "type", "subject", "time", "data", "datacontenttype", "dataschema", "traceparent")
-)
+    (
+        "specversion", "id", "source", "type", "subject", "time", "data", "datacontenttype", "dataschema",
+        "traceparent", "tracestate",
+    )
+)  # fmt: skip
 
 
 class UnreadableEventError(IocflowError, ValueError):
@@ -53,10 +56,16 @@ def read_event(raw: bytes, *, source: str, id: str) -> Event:
 
 
 def event_of(attributes: Mapping[str, Any], data: object, *, source: str, id: str) -> Event:
-    """Return the event of these attributes; `source` and `id` are what it has unless they tell.
+    """Return the event with those attributes of CloudEvents.
+
+    Args:
+        attributes: By their names; what is not there, or None, is left out.
+        data: The seed.
+        source: The event's source, unless it tells one.
+        id: The event's id, unless it tells one.
 
     Raises:
-        UnreadableEventError: An attribute is not what it should be.
+        UnreadableEventError: An attribute is none.
     """
     return Event(
         id=_text(attributes, "id") or id,
@@ -65,6 +74,8 @@ def event_of(attributes: Mapping[str, Any], data: object, *, source: str, id: st
         type=_text(attributes, "type"),
         subject=_text(attributes, "subject"),
         time=_time(_text(attributes, "time")),
+        traceparent=_text(attributes, "traceparent"),
+        tracestate=_text(attributes, "tracestate"),
     )
 
 

@@ -8,15 +8,16 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from iocflow.events import folder_dead
 from iocflow.events.address import Address
 from iocflow.events.envelope import UnfinishedEventError, UnreadableEventError, read_event
 from iocflow.events.folder_places import FileRefusedError, Places, read_file
-from iocflow.events.source import Delivery, Event, Reason
+from iocflow.events.source import DeadLetter, Delivery, Event, Reason
 from iocflow.launch.clock import Clock, SystemClock
 from iocflow.launch.errors import LauncherError, LockedError
 from iocflow.launch.texts import printable
@@ -169,6 +170,14 @@ class FolderSource:
     def close(self) -> None:
         """Let other processes have the folder."""
         self._places.release()
+
+    def dead_letters(self) -> Iterator[DeadLetter]:
+        """Yield the files in `failed/`, the oldest first."""
+        return folder_dead.dead_letters(self._places)
+
+    def replay(self, ids: Collection[str]) -> Sequence[str]:
+        """Move files from `failed/` back into the folder, and their reasons away."""
+        return folder_dead.replay(self._places, ids)
 
     @property
     def _remedy(self) -> str:

@@ -16,7 +16,7 @@ from iocflow.events.source import Reason
 from iocflow.launch.errors import ImpossibleSourceError, LockedError
 from iocflow.launch.texts import printable
 
-__all__ = ["FileRefusedError", "LockLostError", "Places", "read_file"]
+__all__ = ["REASON", "FileRefusedError", "LockLostError", "Places", "read_file"]
 
 logger = logging.getLogger("iocflow.events")
 
@@ -24,6 +24,7 @@ NAME_BYTES = 255
 """The longest file name of Linux's file systems (NAME_MAX)."""
 EXTENSION_BYTES = 20
 REASON = ".reason.json"
+"""How the name of the file ends that lies beside one that failed."""
 
 
 class FileRefusedError(IocflowError):
@@ -134,12 +135,12 @@ class Places:
 
     def finish(self, name: str, now: datetime) -> None:
         """Move a file from `working` to `done`, under another name when that is taken."""
-        self._move(name, self.done / self._unused(self.done, name, now))
+        self._move(name, self.done / self.unused(self.done, name, now))
 
     def fail(self, name: str, reason: Reason, now: datetime) -> None:
         """Move a file from `working` to `failed`, and put the reason beside it, which is written first."""
         # Tried again after an error, it goes under the name under which its reason may lie there already.
-        target = self._failing.setdefault(name, self._unused(self.failed, name, now, beside=REASON))
+        target = self._failing.setdefault(name, self.unused(self.failed, name, now, beside=REASON))
         record = {"file": name, "failed_at": now.isoformat(), **reason.as_dict()}
         text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
         beside = self.failed / f"{target}{REASON}"
@@ -180,7 +181,7 @@ class Places:
                 raise
             logger.warning("event file %s is gone; somebody else moved it", printable(name))
 
-    def _unused(self, folder: Path, name: str, now: datetime, *, beside: str = "") -> str:
+    def unused(self, folder: Path, name: str, now: datetime, *, beside: str = "") -> str:
         """Return `name`, or one with the time in it: free in `folder`, as is the name that has `beside` added to it."""
         most = NAME_BYTES - len(beside)
         candidate, number = name, 0

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from iocflow.events.source import AnsweringSource, Delivery, EventSource, Reason
+from iocflow.events.source import AnsweringSource, Delivery, EventSource, Reason, Tended
 from iocflow.launch.contract import Acknowledgement, Launch, Launchable
 from iocflow.launch.counters import Count
 from iocflow.launch.ended import Ended
@@ -57,6 +57,7 @@ class EventLauncher(BaseLauncher):
         """Take the parts."""
         super().__init__(name, "source", source.name, processor)
         self.source = source
+        self._tended = source if isinstance(source, Tended) else None
         self._ended: queue.SimpleQueue[_Settlement] = queue.SimpleQueue()
         self._unsettled: deque[_Settlement] = deque()
         self._held: set[Delivery] = set()
@@ -154,6 +155,9 @@ class EventLauncher(BaseLauncher):
         if not self._open and not self._stopping:
             self.source.open()
             self._open = self._ever_open = True
+        if self._open and self._tended:
+            ready = not (self._stopping or self._untried)
+            self._tended.tend(self._host.pool.free(self.processor.name) if ready else 0)
         self._settle()
         if self._untried and not self._held and not self._stopping:
             untried, self._untried = self._untried, None

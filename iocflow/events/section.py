@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
-from iocflow.events.address import Address, AddressError, SourceKind
+from iocflow.events.address import Address, AddressError, LackingError, SourceKind, password_of
 from iocflow.events.launcher import EventLauncher
 from iocflow.events.source import EventSource
 from iocflow.launch.contract import Launchable
@@ -75,9 +75,13 @@ class EventReader:
         address = scope.coerce(node, str, what)
         if address is None:
             return None
+        if password := password_of(address):
+            scope.hide(password)
         try:
             source = source_at(address)
         except LauncherError as error:
+            if isinstance(error.__cause__, LackingError) and scope.elsewhere:
+                return None
             for reason in error.reasons if isinstance(error, AddressError) else (error,):
                 scope.findings.error(node.place, f"{what}: {refused(node, reason)}")
             return None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
@@ -11,7 +11,16 @@ from iocflow.launch.contract import Launchable
 from iocflow.launch.ended import Ended
 from iocflow.launch.launcher import Host
 
-__all__ = ["AnsweringSource", "Delivery", "Event", "EventSource", "Reason"]
+__all__ = [
+    "AnsweringSource",
+    "DeadLetter",
+    "Delivery",
+    "Event",
+    "EventSource",
+    "KeepsDeadLetters",
+    "Reason",
+    "Tended",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +32,8 @@ class Event:
         source: Where it comes from.
         data: The seed data of its run; an event whose data is None is dead-lettered without a run.
         time: When it happened, as it says itself.
+        traceparent: The trace that it belongs to, as W3C Trace Context writes it.
+        tracestate: What else belongs to that trace.
     """
 
     id: str
@@ -31,6 +42,8 @@ class Event:
     type: str = ""
     subject: str = ""
     time: datetime | None = None
+    traceparent: str = ""
+    tracestate: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +83,39 @@ class Reason:
     def as_dict(self) -> dict[str, str]:
         """Return it as a dictionary."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """An event that was put aside.
+
+    Attributes:
+        id: What it is called among the dead letters of its source.
+        at: When it was put aside; None when that is not known.
+        body: What came, byte for byte; None when it cannot be read.
+        headers: What came with it.
+        reason: Why it was put aside; None when that is not known.
+    """
+
+    id: str
+    at: datetime | None
+    body: bytes | None
+    headers: Mapping[str, object]
+    reason: Reason | None
+
+    @classmethod
+    def of(cls, id: str, body: bytes | None, headers: Mapping[str, object], record: Mapping[str, object]) -> DeadLetter:
+        """Return a dead letter with a record of what happened: the fields of the reason, and `failed_at`.
+
+        The record may be empty, or something that somebody edited: what cannot be read of it is not known.
+        """
+        known = {one.name: str(record[one.name]) for one in fields(Reason) if one.name in record}
+        try:
+            at: datetime | None = datetime.fromisoformat(str(record["failed_at"])).astimezone()
+        except (KeyError, ValueError, OverflowError):
+            at = None
+        reason = Reason(**known) if {"reason", "launcher", "processor"} <= known.keys() else None
+        return cls(id, at, body, headers, reason)
 
 
 class EventSource(Protocol):
@@ -134,3 +180,32 @@ class AnsweringSource(EventSource, Protocol):
 
     def ended(self, delivery: Delivery, ended: Ended) -> None:
         """Take how a delivery's run ended, just before it is settled; again when that has to be repeated."""
+
+
+@runtime_checkable
+class Tended(Protocol):
+    """A source with a connection that wants to be looked after, also while there is no room for an event."""
+
+    def tend(self, room: int) -> None:
+        """Keep the connection alive, without waiting; called in each turn of the launcher, in its thread.
+
+        Args:
+            room: How many events could be received now.
+        """
+
+
+@runtime_checkable
+class KeepsDeadLetters(Protocol):
+    """A source whose dead letters can be looked at and brought again, by any process, while a launcher reads it too.
+
+    Both methods are called on a source that is not open.
+    """
+
+    def dead_letters(self) -> Iterator[DeadLetter]:
+        """Yield what was put aside, the oldest first; it stays there."""
+
+    def replay(self, ids: Collection[str]) -> Sequence[str]:
+        """Bring dead letters of those ids again, byte for byte as they came; return the ids of those that there were.
+
+        One that is brought again is no dead letter any more. When the process dies in between it may be both.
+        """

@@ -32,7 +32,13 @@ class Ended:
 
     @property
     def acknowledgement(self) -> Acknowledgement:
-        """What the origin is told."""
+        """What the origin is told.
+
+        A run that is recorded in a store under an id of its own is dealt with, however it ended: launched again, it is
+        the same run, and whoever looks after the store sees to it.
+        """
+        if self.run is not None and self.run.id != self.run_id:
+            return Acknowledgement.DONE
         return Acknowledgement.RETURNED if self.untried else acknowledgement_of(self.outcome)
 
     @property

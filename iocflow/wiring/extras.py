@@ -12,6 +12,9 @@ __all__ = ["MissingExtraError", "extra"]
 _BRINGS = {
     "psycopg": ("durable runs need", "postgres"),
     "h11": ("to serve HTTP needs", "http"),
+    "amqp": ("brokers need", "broker"),
+    "kombu": ("brokers need", "broker"),
+    "redis": ("brokers need", "broker"),
     "prometheus_client": ("metrics need", "metrics"),
 }
 """By library: what needs it, and which extra brings it."""

@@ -14,6 +14,7 @@ import pytest
 
 from iocflow import activities
 from iocflow.container.schema import json_schema
+from iocflow.events.broker_options import OPTIONS
 from iocflow.events.folder import FolderOptions
 from iocflow.events.http_address import HttpOptions
 
@@ -45,9 +46,10 @@ def test_every_key_and_word_is_told(told: frozenset[str]) -> None:
 
 
 def test_every_kind_of_source_is_told(told: frozenset[str]) -> None:
-    """Each scheme of a source stands in the reference, and each option of a folder and of HTTP."""
+    """Each scheme of a source stands in the reference, and each option of a folder, of HTTP and of brokers."""
     schemes = {point.name for point in entry_points(group="iocflow.sources")}
     options = {field.name for kind in (FolderOptions, HttpOptions) for field in dataclasses.fields(kind)}
+    options |= {option for known in OPTIONS.values() for option in known}
     assert sorted((schemes | options) - told) == []
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker import AMQP, reachable
+
 
 @pytest.mark.parametrize(
     ("script", "figures"),
@@ -26,6 +28,19 @@ import pytest
 )
 def test_benchmark_prints_its_figures(script: str, figures: list[str]) -> None:
     """Every benchmark runs to its end, however short its rounds, and prints what it measured."""
+    run(script, figures)
+
+
+@pytest.mark.service("amqp")
+def test_benchmark_of_a_broker_prints_its_figures() -> None:
+    """The one that needs a broker does so too."""
+    if not reachable(AMQP):
+        pytest.skip(f"no broker answers at {AMQP}")
+    run("events.py", [r"raw consume and acknowledge.* events/s +x1\.00", r"iocflow, durable on SQLite.* events/s +x\d"])
+
+
+def run(script: str, figures: list[str]) -> None:
+    """Run a script for a moment, and find its figures."""
     command = [sys.executable, str(Path(__file__).with_name(script)), "--rounds", "1", "--seconds", "0.001"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -95,7 +95,7 @@ def test_version(iocflow: Any) -> None:
     assert iocflow("version").returncode == 2
 
 
-MEMBERS = {"dead": ("list", "show", "replay", "drop")}
+MEMBERS = {"dead": ("list", "show", "replay", "drop"), "events": ("list", "show", "replay")}
 SINGLE = [(name, *member) for name in COMMANDS for member in ([(one,) for one in MEMBERS.get(name, ())] or [()])]
 """Every command, those of a group by their own names."""
 
@@ -131,7 +131,11 @@ def test_help_has_examples_that_work(iocflow: Any, root: Path, tmp_path: Path, n
         assert example.startswith("iocflow ")
         if name[0] in FOR_EVER and "--until-idle" not in example:
             continue
-        if i == 0 or name[0] in ON_SUSPENDED:
+        if name[0] == "events":
+            failed = tmp_path / "var" / "inbox" / "failed"
+            failed.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / "samples" / "fare_drop" / "event.json", failed)
+        elif i == 0 or name[0] in ON_SUSPENDED:
             shutil.rmtree(tmp_path / "var", ignore_errors=True)
             prepare_orders(iocflow, name[0])
             prepare_timers(tmp_path, name[0])
