@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from iocflow.cli.command import Session, command
-from iocflow.cli.standings import LauncherWords, changed, standing_data
+from iocflow.cli.standings import standing_data
 from iocflow.cli.stores import By, Json
+from iocflow.cli.timers import LauncherWords, changed
 from iocflow.launch import ExitCode
 
 __all__ = ["trigger"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import collections.abc
 import dataclasses
+import inspect
 from collections.abc import Callable, Container
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin, is_typeddict
 
 from iocflow.container.checking.checks import Checks, wants
 from iocflow.container.checking.description import Bean, Constant, Entries, Inner, Items, ProviderOf, Reference, Value
@@ -135,19 +136,31 @@ def _takes_class(cls: type, annotation: Any) -> bool:
     annotation = unwrapped(annotation)
     if _is_open(annotation) or annotation is type or annotation is collections.abc.Callable:
         return True
-    origin, args = get_origin(annotation), get_args(annotation)
-    if origin is collections.abc.Callable:
-        return fits(Candidate(cls), args[-1]) if args else True
-    if origin is type:
-        return fits(Candidate(cls), args[0])
-    return not isinstance(annotation, type) or isinstance(cls, annotation)
+    if (made := _result(annotation)) is not None:
+        return made is UNKNOWN or fits(Candidate(cls), made)
+    kind = get_origin(annotation) or annotation
+    if kind is type:
+        return fits(Candidate(cls), get_args(annotation)[0])
+    if kind is Literal or is_typeddict(kind):
+        return False
+    if _is_protocol(kind):  # what a class object has is for its instances
+        return getattr(kind, "_is_runtime_protocol", False) and isinstance(cls, kind)
+    return not isinstance(kind, type) or isinstance(cls, kind)
+
+
+def _is_protocol(kind: Any) -> bool:
+    return isinstance(kind, type) and getattr(kind, "_is_protocol", False)
 
 
 def _result(annotation: Any) -> Any | None:
-    """Return what a provider that fits `annotation` gives; None when no provider fits."""
+    """Return what something to be called that fits `annotation` gives; None when nothing of the kind fits."""
     annotation = unwrapped(annotation)
     if _is_open(annotation) or annotation is collections.abc.Callable:
         return UNKNOWN
-    if get_origin(annotation) is collections.abc.Callable:
+    kind = get_origin(annotation) or annotation
+    if kind is collections.abc.Callable:
         return get_args(annotation)[-1] if get_args(annotation) else UNKNOWN
+    if _is_protocol(kind) and "__call__" in vars(kind):
+        found = inspect.signature(kind.__call__, eval_str=True).return_annotation
+        return UNKNOWN if found is inspect.Signature.empty or kind is not annotation else found
     return None

@@ -28,3 +28,27 @@ def test_help_loads_nothing_slow(arguments: list[str]) -> None:
     assert {name for name in loaded if name.startswith("iocflow.cli.")} == {"iocflow.cli.main", "iocflow.cli.streams"}
     assert loaded.isdisjoint(SLOW)
     assert "check" in done.stdout + done.stderr
+
+
+EXTRAS = ("h11", "kombu", "msgspec", "prometheus_client", "psycopg", "redis")
+
+
+@pytest.mark.parametrize("command", ["check", "graph", "schedule", "run", "serve"])
+def test_a_base_install_is_enough(command: str) -> None:
+    """No command asks for an extra on a file that needs none; a misspelt processor or profile ends those that run."""
+    code = (
+        "import sys\n"
+        "class Lacking:\n"
+        "    def find_spec(self, name, *rest):\n"
+        f"        if name.partition('.')[0] in {EXTRAS}:\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Lacking())\n"
+        "from iocflow.cli.main import main\n"
+        "sys.argv[0] = 'iocflow'\n"
+        "main()\n"
+    )
+    words = {"run": ["fare-dorp"], "serve": ["--profile", "no-such-profile"]}.get(command, [])
+    given = [sys.executable, "-c", code, command, "config/fare_drop.yaml", *words]
+    done = subprocess.run(given, capture_output=True, text=True, check=False, timeout=60)
+    assert "not installed" not in done.stderr, done.stderr
+    assert done.returncode == {"run": 2, "serve": 3}.get(command, 0), done.stderr
