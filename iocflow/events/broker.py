@@ -115,14 +115,16 @@ class BrokerSource:
             for held in taken
         ]
 
-    def tend(self, room: int) -> None:
+    def tend(self, room: int) -> bool:
         """Take in what has come, send heartbeats, and give back what there is no room for any more."""
         if self._wire is None:
-            return
-        self._tend(room, 0.0)
+            return True
+        even = self._tend(room, 0.0)
         while len(self._waiting) > room:
             self._expected = 0
-            self._give_back(self._waiting.pop())
+            self._give_back(self._waiting[-1])  # when that fails it must not be taken for one that is in hand
+            self._waiting.pop()
+        return even
 
     def acknowledge(self, delivery: Delivery) -> None:
         """Tell the broker that the event is dealt with; when its connection was lost, tell it when it comes again."""
@@ -159,7 +161,8 @@ class BrokerSource:
         wire = self._wire
         try:
             while wire is not None and self._waiting:
-                self._give_back(self._waiting.popleft())
+                self._give_back(self._waiting[0])
+                self._waiting.popleft()
             if wire is not None:
                 with self._talking():
                     wire.close()
@@ -218,13 +221,16 @@ class BrokerSource:
             return
         wire.drop()
         if not wire.lasting:
+            self._generation += 1
+            self._again.clear()  # their tags would mean other messages on another connection
             for print in self._acknowledged:
                 self._note(print)
             self._acknowledged.clear()
             while self._waiting:
                 self._forget(self._waiting.pop())
 
-    def _tend(self, room: int, timeout: float) -> None:
+    def _tend(self, room: int, timeout: float) -> bool:
+        """Talk to the broker; return whether it knows how much room there is."""
         in_hand = sum(map(len, self._held.values())) - len(self._waiting)
         with self._talking() as wire:
             even = wire.grant(min(room, self.options.prefetch - in_hand) + self._expected)
@@ -232,6 +238,7 @@ class BrokerSource:
             while self._again:
                 wire.acknowledge(self._again[-1].message.tag)
                 self._settled.pop(self._again.pop().print, None)
+        return even
 
     def _arrive(self, message: Message) -> None:
         """Take a message from the broker, or know it again."""
@@ -261,7 +268,7 @@ class BrokerSource:
     def _settles(self, held: _Held) -> bool:
         """Return whether the broker can be told; on another connection than the message's own it would not understand.
 
-        When there is no connection now, the attempt to tell it will say so.
+        Where that does not matter, and there is no connection now, the attempt to tell it will say so.
         """
         return held.generation == self._generation or (self._wire is not None and self._wire.lasting)
 

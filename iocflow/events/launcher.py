@@ -26,6 +26,8 @@ logger = logging.getLogger("iocflow.events")
 
 WAIT = 0.5
 """How long, in seconds, the consumer waits for an event or a free thread at a time."""
+SOON = 0.05
+"""How long, when the source wants to be looked after again."""
 PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 """How long it waits, in seconds, before it tries a source in trouble again."""
 SILENT = 60.0
@@ -155,9 +157,11 @@ class EventLauncher(BaseLauncher):
         if not self._open and not self._stopping:
             self.source.open()
             self._open = self._ever_open = True
+        wait = WAIT
         if self._open and self._tended:
             ready = not (self._stopping or self._untried)
-            self._tended.tend(self._host.pool.free(self.processor.name) if ready else 0)
+            well = self._tended.tend(self._host.pool.free(self.processor.name) if ready else 0)
+            wait = WAIT if well else SOON
         self._settle()
         if self._untried and not self._held and not self._stopping:
             untried, self._untried = self._untried, None
@@ -167,14 +171,14 @@ class EventLauncher(BaseLauncher):
         elif not self._stopping:
             if not self._store_lost:
                 self._become(LauncherState.RUNNING)
-            self._receive()
+            self._receive(wait)
         elif self._abandoning or not self._held:
             self._leave()
         else:
             self._pause(WAIT)
 
-    def _receive(self) -> None:
-        free = self._host.pool.wait_free(self.processor.name, WAIT)
+    def _receive(self, wait: float) -> None:
+        free = self._host.pool.wait_free(self.processor.name, wait)
         for delivery in self.source.receive(free, WAIT) if free else ():
             self._held.add(delivery)
             if _refusal(delivery) or self._stopping:

@@ -186,11 +186,14 @@ class AnsweringSource(EventSource, Protocol):
 class Tended(Protocol):
     """A source with a connection that wants to be looked after, also while there is no room for an event."""
 
-    def tend(self, room: int) -> None:
+    def tend(self, room: int) -> bool:
         """Keep the connection alive, without waiting; called in each turn of the launcher, in its thread.
 
         Args:
             room: How many events could be received now.
+
+        Returns:
+            Whether all is well; else it wants to be called again soon.
         """
 
 

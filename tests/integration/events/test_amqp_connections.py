@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from amqp import spec  # type: ignore[import-untyped]
 
+from iocflow.events.broker import BrokerLostError
 from tests import rabbitmq_server
 from tests.broker import Proxy, Queue, eventually
-from tests.integration.events.conftest import Bench, source
+from tests.integration.events.conftest import PATIENT, Bench, source
 
 pytestmark = pytest.mark.service("amqp")
 
@@ -173,14 +174,30 @@ def test_a_failed_run_whose_connection_was_lost(bench: Bench, queue: Queue, prox
 def test_a_silent_connection_is_noticed_by_heartbeats(bench: Bench, queue: Queue, proxy: Proxy) -> None:
     """When nothing comes through any more, though nobody closed anything, the source connects anew."""
     bench.start(source(address(proxy, queue), heartbeat=timedelta(seconds=1)))
-    queue.send(b"1")
+    queue.send(b"1", message_id="m1")
     eventually(lambda: bench.seen == [1])
     proxy.stalled = True
     eventually(lambda: bench.counts().get("errors"))
     proxy.cut()
     proxy.stalled = False
-    queue.send(b"2")
+    queue.send(b"2", message_id="m2")
     eventually(lambda: bench.seen == [1, 2], 60)
+
+
+def test_a_stop_while_the_broker_is_away(bench: Bench, queue: Queue, proxy: Proxy) -> None:
+    """What ended meanwhile cannot be acknowledged, and will come again; nobody waits for that all the grace."""
+    bench.go.clear()
+    launcher = bench.start(source(address(proxy, queue)))
+    queue.send(b'"long"', message_id="m1")
+    eventually(lambda: bench.begun == ["long"])
+    proxy.refusing = True
+    proxy.cut()
+    eventually(lambda: "cannot be reached" in launcher.trouble)
+    began = time.monotonic()
+    bench.finish()
+    assert time.monotonic() - began < PATIENT / 2
+    assert bench.seen == ["long"]
+    eventually(lambda: queue.ready() == 1)
 
 
 def test_heartbeats_go_on_while_the_pool_is_full(benches: Callable[..., Bench], queue: Queue, proxy: Proxy) -> None:
@@ -222,6 +239,59 @@ def test_a_broker_that_answers_nothing(
     proxy.stalled = False
     queue.send(b"1")
     eventually(lambda: bench.seen == [1])
+
+
+def test_a_tag_of_the_past_settles_nothing(queue: Queue, proxy: Proxy) -> None:
+    """What was to be acknowledged when the connection ended is not, by its old tag, on the next one."""
+    found = source(address(proxy, queue))
+
+    def received(many: int) -> list[Any]:
+        taken: list[Any] = []
+        eventually(lambda: taken.extend(found.receive(many, 1)) or len(taken) == many)
+        return taken
+
+    found.open()
+    queue.send(b"0", message_id="m0")
+    queue.send(b"1", message_id="m1")
+    first = received(2)
+    proxy.cut()
+    with pytest.raises(BrokerLostError):
+        found.receive(1, 5)
+    found.acknowledge(first[1])
+    found.give_back(first[0])
+    found.open()
+    wire: Any = found._wire
+    wire.acknowledge = lambda tag: proxy.cut() and wire._amqp.blocking_read(5)
+    with pytest.raises(BrokerLostError):  # m1 is known again, as the second, and the broker is not told any more
+        eventually(lambda: found.receive(2, 1) and None)
+    eventually(lambda: queue.ready() == 2)
+    assert queue.channel.basic_get(queue.name, no_ack=True).body in (b"0", "0")
+    queue.send(b"2", message_id="m2")
+    found.open()
+    (second,) = received(1)
+    found.give_back(second)
+    found.close()
+    eventually(lambda: queue.ready() == 1)
+    assert second.event.id == "m2"
+
+
+def test_a_message_that_could_not_be_given_back_comes_again(queue: Queue) -> None:
+    """One that there was no room for, and whose connection ends just then, is not taken for one that is in hand."""
+    found = source(queue.address)
+    found.open()
+    queue.send(b"1", message_id="m1")
+    wire: Any = found._wire
+    eventually(lambda: found.tend(1) and wire._waiting())
+    wire.requeue = lambda tag: close_connection(found) or wire._amqp.blocking_read(5)
+    with pytest.raises(BrokerLostError):
+        found.tend(0)
+    found.open()
+    again: list[Any] = []
+    eventually(lambda: again.extend(found.receive(1, 1)) or again)
+    assert again[0].event.id == "m1"
+    found.acknowledge(again[0])
+    found.close()
+    assert queue.ready() == 0
 
 
 def test_messages_go_on_through_many_cuts(benches: Callable[..., Bench], queue: Queue, proxy: Proxy) -> None:
