@@ -18,9 +18,10 @@ def cancel(
     by: By,
     as_json: Json = False,
 ) -> ExitCode:
-    """Ask for the end of an open run: at once if it was not begun, else after its step and its `finally`.
+    """Ask for the end of an open run: at once if it was not begun, else after its `finally`.
 
-    The exit status is 1 when the run is closed already.
+    A step in hand cannot be stopped from outside: it ends beside the `finally`, and what it did is dropped. The exit
+    status is 1 when the run is closed already.
     """
     with client_of(session, given) as (client, left):
         run = client.status(*one_run(left))

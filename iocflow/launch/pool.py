@@ -82,6 +82,8 @@ class Pool:
         """Queue a task; when the pool is closed it is released at once, in the calling thread."""
         with self._changed:
             if not self._closed:
+                if not self._busy:
+                    self._moved = self._clock.monotonic()
                 self._queue.append(task)
                 self._changed.notify_all()
                 return
@@ -132,8 +134,11 @@ class Pool:
     def stalled(self, seconds: float) -> bool:
         """Whether tasks wait, or none could begin, and no task began or ended for that long."""
         with self._changed:
-            busy = bool(self._queue) or len(self._running) >= self.size
-            return busy and self._clock.monotonic() - self._moved > seconds
+            return self._busy and self._clock.monotonic() - self._moved > seconds
+
+    @property
+    def _busy(self) -> bool:
+        return bool(self._queue) or len(self._running) >= self.size
 
     def _thread(self, number: int) -> threading.Thread:
         thread = threading.Thread(target=self._work, name=f"iocflow-pool-{number}", daemon=True)

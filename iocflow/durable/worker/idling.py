@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from iocflow.durable.worker.worker import Worker
+from iocflow.store.errors import StoreLostError
 
 __all__ = ["run_until_idle"]
 
@@ -54,8 +55,12 @@ class _Others:
 
     def may_be_dead(self) -> bool:
         """Return whether they have runs in hand, and may be dead; asked again and again while there is nothing else."""
-        if not self._store.runs(states=["running"], limit=1):
-            return False
+        try:
+            if not self._store.runs(states=["running"], limit=1):
+                return False
+        except StoreLostError:  # the worker tells of it; what others have is not known until it answers
+            if not self.waited_for:
+                return True
         if not self.waited_for:
             self._began, self.waited_for = time.monotonic(), True
             _LOGGER.info(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from iocflow.store.sql.schema import TABLES, VIEWS
+from iocflow.store.sql.schema import MIGRATIONS, VIEWS
 
-_NAMES = "|".join([*(name for text in TABLES for name in re.findall(r"^create table (\w+)", text)), "idle", *VIEWS])
+_MADE = (name for texts in MIGRATIONS for text in texts for name in re.findall(r"^create table (\w+)", text))
+_NAMES = "|".join([*_MADE, "idle", *VIEWS])
 _TABLE = re.compile(rf"\b(from|join|into|update|table|view|exists) ({_NAMES})\b(?!\.)|\b(on) ({_NAMES})(?=\()")
 _NOT_MEMBER = re.compile(r"\bnot in \[(\w+)\]")
 _MEMBER = re.compile(r"\bin \[(\w+)\]")

@@ -49,6 +49,8 @@ def within(transaction: Any, path: Path, now: float) -> Iterator[SqliteTables]:
 def _connection_of(transaction: Any) -> sqlite3.Connection:
     """Return the driver's connection: itself, or what a connection or session of SQLAlchemy has under it."""
     while not isinstance(transaction, sqlite3.Connection):
+        if inspect.ismethod(begun := getattr(transaction, "in_transaction", None)) and not begun():
+            transaction.begin()  # else its own commit would do nothing
         inner = getattr(transaction, "driver_connection", None) or getattr(transaction, "connection", None)
         if inner is None:
             raise TransactionError("no connection to SQLite, by itself or of SQLAlchemy")

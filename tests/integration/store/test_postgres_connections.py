@@ -271,3 +271,16 @@ def test_the_search_path_is_the_applications(postgres: str, postgres_url: str) -
             assert step.connection.execute("select to_regclass('run')").fetchone() == (None,)
         for store in stores:
             store.close()
+
+
+def test_all_that_a_store_makes_lies_in_its_schema(store: PostgresStore) -> None:
+    """Nothing lands where the search path leads: many stores, and tables of the same names, may be in one database."""
+    schema = Address.parse(store.url).schema
+    with other(store.url) as connection:
+        rows = connection.execute(
+            "select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace"
+            " where c.relkind in ('r', 'v', 'S') and n.nspname like %s",
+            [f"{schema}%"],
+        ).fetchall()
+    assert {name for name, _ in rows} == {schema}
+    assert {"launcher", "run", "v_journal"} <= {name for _, name in rows}

@@ -174,8 +174,15 @@ def test_sqlalchemy_connections_and_sessions_will_do(store: SqliteStore, path: P
         session.rollback()
     with pytest.raises(ZeroDivisionError), engine.begin() as connection:
         store.submit([submission(f"{4 / 0}")], transaction=connection)
+    with engine.connect() as connection:
+        store.submit([submission("5")], transaction=connection)
+        connection.commit()
+        store.submit([submission("6")], transaction=connection)
+        connection.rollback()
+        connection.execute(sqlalchemy.text("insert into seat values (3)"))
+        connection.commit()
     engine.dispose()
-    assert [run.number for run in store.runs()] == ["1", "2"]
+    assert [run.number for run in store.runs()] == ["1", "2", "5"]
 
 
 def test_a_transaction_that_read_too_early_can_be_tried_again(store: SqliteStore, path: Path) -> None:
