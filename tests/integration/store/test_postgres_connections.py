@@ -275,7 +275,7 @@ def test_the_search_path_is_the_applications(postgres: str, postgres_url: str) -
 
 def test_all_that_a_store_makes_lies_in_its_schema(store: PostgresStore) -> None:
     """Nothing lands where the search path leads: many stores, and tables of the same names, may be in one database."""
-    schema = Address.parse(store.url).schema
+    schema = Address.parse(store.url).schema.strip('"')
     with other(store.url) as connection:
         rows = connection.execute(
             "select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace"
