@@ -304,8 +304,13 @@ class Strand(Performer):
         self.awake()
 
     def again(self) -> None:
-        """Let the present step, which an operator wants done again, wait anew for what did not come in time."""
+        """Let the present step, which an operator wants done again, have all its attempts, and wait, anew."""
         self._own_info.forget_timeout()
+        frame = self.position["stack"][-1]
+        if frame["state"] == "execute":
+            frame["n"] = self.command["attempt"] = 1
+        elif frame["state"] == "sleep":
+            frame["n"] = 0
         if self.command["do"] == "wait":
             self.until = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -262,3 +263,26 @@ def test_retry_in_a_nesting(house: House, ledger: Ledger, world: World) -> None:
     assert ledger.whats == ["one", "one", "flaky", "flaky"]
     context = house.context(run)
     assert (context.n, context.cleaned) == (2, 1)
+
+
+@pytest.mark.parametrize("delay", [timedelta(), timedelta(milliseconds=30)], ids=["at once", "later"])
+@pytest.mark.parametrize("on_failure", ["failed", "incident"])
+def test_a_retry_gives_all_attempts_anew(house: House, on_failure: str, delay: timedelta) -> None:
+    """An operator's retry begins with attempt 1 again, and the trail counts from there."""
+    attempts: list[int] = []
+
+    def flaky(context: Work) -> None:
+        attempts.append(context.step.attempt)
+        raise ValueError("broken")
+
+    again = RetryingErrorHandler(attempts=3, delay=delay)
+    house.sequence(add, activity(flaky, on_error=again), context=Work, durable={"on_failure": on_failure})
+    run = house.submit()
+    house.worker()
+    for times in (1, 2):
+        house.eventually(lambda: house.state(run) in ("failed", "suspended"))
+        assert attempts == [1, 2, 3] * times
+        rows = [row.attempts for row in house.client.history(run) if (row.name, row.kind) == ("flaky", "step")]
+        assert rows == [3] * times
+        if times == 1:
+            assert house.client.retry(run)
