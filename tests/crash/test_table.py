@@ -58,26 +58,50 @@ class Failing:
     def __init__(self, store: Store, way: Way, at: int = 0, *, after: bool = False) -> None:
         """Take the store, and the number; 0 for never."""
         self._store, self._way, self._at, self._after = store, way, at, after
+        self._counting, self._calls = threading.Lock(), 0
         self.commits = 0
         self.failed = False
 
+    @property
+    def gone(self) -> bool:
+        """Whether it was abandoned, with nobody inside: who came late would renew a lease that is to be over."""
+        with self._counting:
+            return self.failed and self._way == "abandoned" and not self._calls
+
     def __getattr__(self, name: str) -> Any:
-        """Return what the store has by that name, unless its user is no more."""
-        if self.failed and self._way == "abandoned":
-            raise Abandoned
-        return getattr(self._store, name)
+        """Return what the store has by that name; it is called only while its user lives."""
+        found = getattr(self._store, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            with self._inside():
+                return found(*given, **named)
+
+        return call if callable(found) else found
 
     def commit(self, worker: int, batch: Batch, *, lease: float) -> Receipt:
         """Commit, unless it is the one."""
-        return self._do(lambda: self.__getattr__("commit")(worker, batch, lease=lease), batch)
+        with self._inside():
+            return self._do(lambda: self._store.commit(worker, batch, lease=lease), batch)
 
     @contextmanager
     def begin(self, worker: int, *, lease: float) -> Iterator[StepTransaction]:
         """Begin a transaction, whose commit is one like others."""
-        with self.__getattr__("begin")(worker, lease=lease) as transaction:
+        with self._inside(), self._store.begin(worker, lease=lease) as transaction:
             commit = transaction.commit
-            transaction.commit = lambda batch: self._do(lambda: commit(batch), batch)
+            transaction.commit = lambda batch: self._do(lambda: commit(batch), batch)  # type: ignore[method-assign]
             yield transaction
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        with self._counting:
+            if self.failed and self._way == "abandoned":
+                raise Abandoned
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._calls -= 1
 
     def _do(self, commit: Callable[[], Receipt], batch: Batch) -> Receipt:
         writes = bool(batch.records or batch.endings or batch.rests)
@@ -86,7 +110,8 @@ class Failing:
             return commit()
         if self._after:
             commit()
-        self.failed = True
+        with self._counting:
+            self.failed = True
         raise Abandoned if self._way == "abandoned" else StoreLostError("planted")
 
 
@@ -125,7 +150,7 @@ class Trial:
         engine = self._engine(failing)
         run = engine.client.submit(self._processor.name, self._case.seed).id
         with working(engine):
-            wait(lambda: (failing.failed and way == "abandoned") or self._over(run))
+            wait(lambda: failing.gone if failing.failed and way == "abandoned" else self._over(run))
         if way == "abandoned" and at:
             self._shift += LEASE + 1
             engine = self._engine(self.store)

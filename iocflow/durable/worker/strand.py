@@ -304,12 +304,15 @@ class Strand(Performer):
         self.awake()
 
     def again(self) -> None:
-        """Let the present step, which an operator wants done again, have all its attempts, and wait, anew."""
+        """Let the present step, which an operator wants done again, have all its attempts, and wait, anew.
+
+        An attempt whose outcome is in doubt is made again as the attempt that it was.
+        """
         self._own_info.forget_timeout()
-        frame = self.position["stack"][-1]
-        if frame["state"] == "execute":
+        frame = {} if self.doubtful or self.end is not None else self.position["stack"][-1]
+        if frame.get("state") == "execute":
             frame["n"] = self.command["attempt"] = 1
-        elif frame["state"] == "sleep":
+        elif frame.get("state") == "sleep":
             frame["n"] = 0
         if self.command["do"] == "wait":
             self.until = None
