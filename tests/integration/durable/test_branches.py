@@ -348,7 +348,7 @@ def test_a_split_is_tried_again_later(house: House, what: str, delay: float) -> 
     house.worker()
     if delay > 1:
         for attempt in (1, 2):
-            house.eventually(lambda: house.state(run) == "waiting" and len(began) >= attempt)  # noqa: B023
+            house.eventually(lambda: len(began) >= attempt and house.state(run) == "waiting")  # noqa: B023
             house.kit.advance(61)
     assert house.wait(run).state == "completed"
     assert house.context(run).n == 2
