@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from iocflow.activity import Activity
 from iocflow.container.checking.description import Process
 from iocflow.container.checking.durables import check_durables
 from iocflow.container.checking.graph import Graph
 from iocflow.container.checking.sections import Workbench
 from iocflow.container.checking.warnings import warn_about_state, warn_about_time
 from iocflow.container.extensions import ExtensionError
+from iocflow.container.inspecting.annotations import shown_one
 from iocflow.container.reading import Document, adopt
 from iocflow.durable.section import StoreReader
 from iocflow.wiring import Place, SectionReader, Table, Wired, did_you_mean
@@ -94,9 +96,14 @@ def _readers(document: Document) -> Iterable[tuple[str, SectionReader]]:
 
 def _check_overrides(bench: Workbench) -> None:
     """Note overrides of what the file does not define; what their uses want of the others is checked with the uses."""
-    for id in bench.overrides:
+    for id, override in bench.overrides.items():
         if id in bench.templates:
             bench.error(bench.templates[id], f"the override `{id}` is of a template, which is never built")
         elif id not in bench.beans and id not in bench.processors and bench.document.complete:
             text = f"the override `{id}` is of no bean or processor of the file"
             bench.error(Place(bench.document.path, 1, 1), text, did_you_mean(id, bench.ids))
+        elif id in bench.processors and not (isinstance(override, Activity) or callable(override)):
+            text = f"the override of the processor `{id}` is {shown_one(type(override))}"
+            bench.error(
+                bench.processors[id].place, text, "give a Processor, or an activity where it is a part of others"
+            )

@@ -10,7 +10,16 @@ from typing import Any, Literal, get_args, get_origin, is_typeddict
 
 from iocflow.container.checking.checks import Checks, wants
 from iocflow.container.checking.description import Bean, Constant, Entries, Inner, Items, ProviderOf, Reference, Value
-from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, alternatives, fits, shown, shown_one, unwrapped
+from iocflow.container.inspecting.annotations import (
+    UNKNOWN,
+    Candidate,
+    alternatives,
+    fits,
+    is_protocol,
+    shown,
+    shown_one,
+    unwrapped,
+)
 from iocflow.container.nodes import described, is_tagged
 from iocflow.wiring import Listing, Node, Scalar, Table
 
@@ -143,13 +152,9 @@ def _takes_class(cls: type, annotation: Any) -> bool:
         return fits(Candidate(cls), get_args(annotation)[0])
     if kind is Literal or is_typeddict(kind):
         return False
-    if _is_protocol(kind):  # what a class object has is for its instances
+    if is_protocol(kind):  # what a class object has is for its instances
         return getattr(kind, "_is_runtime_protocol", False) and isinstance(cls, kind)
     return not isinstance(kind, type) or isinstance(cls, kind)
-
-
-def _is_protocol(kind: Any) -> bool:
-    return isinstance(kind, type) and getattr(kind, "_is_protocol", False)
 
 
 def _result(annotation: Any) -> Any | None:
@@ -160,7 +165,7 @@ def _result(annotation: Any) -> Any | None:
     kind = get_origin(annotation) or annotation
     if kind is collections.abc.Callable:
         return get_args(annotation)[-1] if get_args(annotation) else UNKNOWN
-    if _is_protocol(kind) and "__call__" in vars(kind):
+    if is_protocol(kind) and "__call__" in vars(kind):
         found = inspect.signature(kind.__call__, eval_str=True).return_annotation
         return UNKNOWN if found is inspect.Signature.empty or kind is not annotation else found
     return None

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_origin
 
 from iocflow.container.checking.beans import Beans
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Each, Rule, Step
-from iocflow.container.inspecting.annotations import fields_of, member_of, shown
+from iocflow.container.inspecting.annotations import (
+    alternatives,
+    fields_of,
+    is_protocol,
+    member_of,
+    resolved,
+    shown,
+    unwrapped,
+)
 from iocflow.container.nodes import described
 from iocflow.for_each import field_faults
 from iocflow.wiring import Node, Scalar, Table, did_you_mean
@@ -57,6 +66,8 @@ class Loops:
         collect = self._collect(table, what)
         self._check_uses(table, {key: name for key, name in texts.items() if name}, collect, parallel, what)
         items, item = texts["for-each"], texts.get("as")
+        if items is not None and self._context is not None:
+            self._check_items(node, items, what)
         if items is None or body is None or item is None:
             return None
         return Each(items, body, item, parallel, may_fail, texts.get("failed"), collect)
@@ -117,9 +128,24 @@ class Loops:
                 text = f"`{name}` in `collect` of {what} is `{source}`, which an item of its own has not"
                 self._checks.error(keys[name], text, "name a field that an item makes")
 
+    def _check_items(self, node: Node, items: str, what: str) -> None:
+        """Note a field of items that is annotated as what has no items to go through in order."""
+        annotation = resolved(self._context).get(items, Any)
+        if not any(map(_may_be_list, alternatives(annotation))):
+            text = f"{what} is `{items}`, which is no list: it is annotated as `{shown(annotation)}`"
+            self._checks.error(node.place, text, "name a field with a list, a tuple, or another Sequence")
+
     def _only_read(self, name: str) -> bool:
         member = None if self._context is None or name in _ENGINES else member_of(self._context, name)
         return isinstance(member, property) and member.fset is None
+
+
+def _may_be_list(annotation: Any) -> bool:
+    """Whether something that is annotated so can be what a for-each goes through."""
+    cls = get_origin(unwrapped(annotation)) or unwrapped(annotation)
+    if cls is Any or not isinstance(cls, type) or is_protocol(cls):
+        return True
+    return not issubclass(cls, str | bytes) and (issubclass(cls, Sequence) or issubclass(list, cls))
 
 
 def _whose(option: str, what: str) -> str:

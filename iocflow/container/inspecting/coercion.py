@@ -26,7 +26,7 @@ from iocflow.container.inspecting.annotations import (
     members,
     unwrapped,
 )
-from iocflow.container.inspecting.durations import FloatDuration, TimeDuration, with_durations
+from iocflow.container.inspecting.numbers import FloatDuration, TimeDuration, WholeNumber, with_numbers
 from iocflow.container.inspecting.typed_dicts import checkable, is_foreign
 from iocflow.errors import IocflowError
 
@@ -36,6 +36,7 @@ _TUPLE: Any = tuple
 _LIST: Any = list
 _STRICT = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 _CORE = CoreConfig(extra_fields_behavior="forbid")
+_NUMBERS: dict[Any, type] = {int: WholeNumber, float: FloatDuration, timedelta: TimeDuration}
 _AS_THEY_ARE: tuple[type, ...] = (str, int, float, bool)
 
 _Validator = TypeAdapter[Any] | SchemaValidator
@@ -113,7 +114,7 @@ def _compiled(annotation: Any) -> _Validator | None:
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(_TUPLE[_understood(annotation, {})], config=_STRICT)
         if any(map(_has_fields, classes_in(annotation))):
-            return SchemaValidator(with_durations(adapter.core_schema), _CORE)
+            return SchemaValidator(with_numbers(adapter.core_schema), _CORE)
     except Exception:  # noqa: BLE001 - a class may bring a schema of its own, and that may raise anything
         return None  # nothing that pydantic could compare a value with: it is taken as it is
     return adapter
@@ -131,17 +132,15 @@ def _misfit(error: Mapping[str, Any]) -> Misfit:
 
 
 def _understood(annotation: Any, known: dict[Any, Any]) -> Any:
-    """Return the annotation with durations taken as seconds, and Protocols compared by what they name.
+    """Return the annotation with numbers read as files have them, and Protocols compared by what they name.
 
     `known` has the TypedDicts that were replaced, by class.
     """
-    if annotation is float:
-        return FloatDuration
-    if annotation is timedelta:
-        return TimeDuration
-    if is_protocol(annotation):
-        return Annotated[Any, BeforeValidator(_structural(annotation))]
+    if annotation in _NUMBERS:
+        return _NUMBERS[annotation]
     origin, args = get_origin(annotation), get_args(annotation)
+    if is_protocol(origin or annotation):
+        return Annotated[Any, BeforeValidator(_structural(origin or annotation))]
     understood = partial(_understood, known=known)
     if is_foreign(origin or annotation):
         return checkable(origin or annotation, understood, known)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from iocflow.container import Checked, check, load
+from iocflow.container.inspecting.annotations import shown_one
 from tests.unit.container import parts
 
 BODY = """
@@ -49,3 +50,11 @@ def test_none_stands_in_where_it_is_taken(write: Callable[[str], Path]) -> None:
     path.write_text(path.read_text(encoding="utf-8").partition("  never")[0], encoding="utf-8")
     with load(path, override={"smtp": None}) as app:
         assert (app["union"].smtp, app["named"].smtp) == (None, None)
+
+
+@pytest.mark.parametrize("fake", [5, None, parts.Clock()], ids=lambda fake: type(fake).__name__)
+def test_a_processor_is_replaced_by_what_can_do_something(checked: Callable[..., Checked], fake: object) -> None:
+    """An object that is neither an activity nor a function stands in for no processor, whoever uses it."""
+    (mistake,) = checked("processors:\n  p: {context: .Order, sequence: [.Note]}\n", override={"p": fake}).mistakes
+    assert mistake.what == f"the override of the processor `p` is {shown_one(type(fake))}"
+    assert mistake.place.line == 4

@@ -8,7 +8,18 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NewType, NotRequired, TypedDict, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NewType,
+    NotRequired,
+    Protocol,
+    TypedDict,
+    TypeVar,
+)
 
 import pytest
 import typing_extensions
@@ -24,7 +35,15 @@ if TYPE_CHECKING:
 NO_NUMBER = "input should be a valid number, unable to parse string as a number"
 INCOMPLETE = "write `!new {class: …, args: …}`: its own annotations name what no data becomes, or is not there"
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Seconds = NewType("Seconds", float)
+
+
+class Getter(Protocol[T_co]):
+    """A Protocol of something; a dict has what it names."""
+
+    def get(self, key: str) -> T_co:
+        """Return it."""
 
 
 class Colour(enum.Enum):
@@ -204,6 +223,11 @@ def test_coerce(value: Any, annotation: Any, expected: Any) -> None:
         ({"street": "s", "nr": 1}, parts.Address, ("nr",), "unexpected keyword argument"),
         ({}, parts.Address, ("street",), "field required"),
         ("smtp", parts.Sender, (), "it needs send"),
+        ("smtp", Getter[int], (), "it needs get"),
+        ([{"a": 1}, "smtp"], list[Getter[Any]], (1,), "it needs get"),
+        (True, int, (), "input should be a number"),
+        ([1.5, False], list[float], (1,), "input should be a number"),
+        ({"a": True}, Picky, ("a",), "input should be a number"),
         ("smtp", parts.Smtp, (), "input should be an instance of Smtp"),
         ("x", Callable[[int], str], (), "input should be callable"),
         ({"a": 4}, Picky, (), "KeyError: 4"),

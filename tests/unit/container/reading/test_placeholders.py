@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -232,9 +231,7 @@ def test_circles(read: Read, told: Told, values: str, messages: list[str]) -> No
 )
 def test_explosions(read: Read, told: Told, values: str, part: str) -> None:
     """Values that would grow without measure are refused at once, without a crash."""
-    began = time.monotonic()
     document = read(f"values:\n{values}beans: {{x: '${{v0}}'}}\n")
-    assert time.monotonic() - began < 5
     assert any(part in message for message in told(document))
 
 

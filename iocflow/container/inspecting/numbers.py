@@ -1,4 +1,4 @@
-"""Floats and timedeltas that a file may write as durations, wherever they stand in an annotation."""
+"""Numbers, wherever they stand in an annotation: none is written as true or false, and some may be durations."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import Any, cast
 
 from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from iocflow.wiring.duration import seconds_of
 
-__all__ = ["FloatDuration", "TimeDuration", "with_durations"]
+__all__ = ["FloatDuration", "TimeDuration", "WholeNumber", "with_numbers"]
 
 _PARTS = (
     "arguments_schema",
@@ -33,35 +33,58 @@ _OWN = ("model", "definition-ref")
 """Schemas that stay what they are: a model has rules of its own, a reference none."""
 
 
+def number(value: Any) -> Any:
+    """Return what may be a number as it is; pydantic would take a truth value for 0 or 1.
+
+    Raises:
+        PydanticCustomError: It is a truth value.
+    """
+    if isinstance(value, bool):
+        raise PydanticCustomError("number_type", "input should be a number")
+    return value
+
+
 def seconds(value: Any) -> Any:
-    """Return a duration as seconds; anything else as it is."""
+    """Return a duration as seconds; anything else that may be a number as it is."""
     found = seconds_of(value) if isinstance(value, str) else None
-    return value if found is None else found
+    return number(value) if found is None else found
 
 
-class FloatDuration:
-    """Stands for a float that may be written as a duration.
+class WholeNumber:
+    """Stands for an int.
 
     `Annotated` with a validator says the same, but makes pydantic import modules for a quarter of the time of a first
     load.
     """
 
-    kind: type = float
+    kind: type = int
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return pydantic's schema of the kind, with durations before it."""
-        return core_schema.no_info_before_validator_function(seconds, handler.generate_schema(cls.kind))
+        """Return pydantic's schema of the kind, with what is read before it."""
+        return _reading(handler.generate_schema(cls.kind))
 
 
-class TimeDuration(FloatDuration):
+class FloatDuration(WholeNumber):
+    """Stands for a float that may be written as a duration."""
+
+    kind = float
+
+
+class TimeDuration(WholeNumber):
     """Stands for a timedelta."""
 
     kind = timedelta
 
 
-def with_durations(schema: CoreSchema) -> CoreSchema:
-    """Return a copy of a schema that takes durations, inside of data classes and the like too.
+def _reading(schema: CoreSchema) -> CoreSchema:
+    """Return the schema of a number with what is read before it."""
+    read = number if schema["type"] == "int" else seconds
+    return core_schema.no_info_before_validator_function(read, schema)
+
+
+def with_numbers(schema: CoreSchema) -> CoreSchema:
+    """Return a copy of a schema that reads numbers so, inside of data classes and the like too.
 
     The fields of a class are not in the annotation that names it, but in the schema that pydantic makes of it.
     """
@@ -69,15 +92,15 @@ def with_durations(schema: CoreSchema) -> CoreSchema:
 
 
 def _walked(part: Any) -> Any:
-    """Return a schema, or what holds some, with durations in it."""
+    """Return a schema, or what holds some, with such numbers in it."""
     if isinstance(part, list | tuple):
         return type(part)(map(_walked, part))
     if not isinstance(part, Mapping):
         return part
     kind = part.get("type")
-    if kind in ("float", "timedelta"):
-        return core_schema.no_info_before_validator_function(seconds, cast(CoreSchema, part))
-    if kind in _OWN or _takes_durations(part):
+    if kind in ("int", "float", "timedelta"):
+        return _reading(cast(CoreSchema, part))
+    if kind in _OWN or _is_read(part):
         return part
     if not isinstance(kind, str):  # fields or parameters, by name
         return {key: _walked(value) for key, value in part.items()}
@@ -95,5 +118,5 @@ def _choices(choices: list[Any]) -> list[Any]:
     ]
 
 
-def _takes_durations(part: Mapping[str, Any]) -> bool:
-    return part.get("type") == "function-before" and part["function"]["function"] is seconds
+def _is_read(part: Mapping[str, Any]) -> bool:
+    return part.get("type") == "function-before" and part["function"]["function"] in (number, seconds)
