@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol, Self, Unpack
+from typing import Any, Protocol, Self, Unpack, get_args
 
 from iocflow.durable.codes import data_of
 from iocflow.durable.errors import ConflictError, SubmitError, UnknownRunError
@@ -21,7 +21,7 @@ from iocflow.store.errors import StoreLostError
 from iocflow.wiring import did_you_mean
 from iocflow.wiring.duration import seconds_of
 
-_BATCH = 500
+_BATCH, _MOST = 500, 2**63 - 1
 _CENTURY = 100 * 365.25 * 24 * 3600
 _CLOSED = ("completed", "failed", "cancelled")
 
@@ -318,11 +318,21 @@ class Client:
         limit: int = 100,
         newest: bool = False,
     ) -> list[RunStatus]:
-        """Return the first so many runs with an id above `after`, or the `newest` of them, in order of submission."""
+        """Return the first so many runs with an id above `after`, or the `newest` of them, in order of submission.
+
+        Raises:
+            ValueError: There is no such state, or `limit` is negative.
+        """
+        known, states = get_args(State), tuple(states)
+        if unknown := [one for one in states if one not in known]:
+            raise ValueError(f"{unknown[0]!r} is no state of a run; the states are {', '.join(known)}")
+        if limit < 0:
+            raise ValueError(f"limit is {limit}; write how many runs at most, 0 or more")
         only = {"processor": processor, "submitter": submitter, "group": group}
-        if not all(storable(one or "") for one in only.values()):
+        if after > _MOST or not all(storable(one or "") for one in only.values()):
             return []
-        return self.store.runs(states=tuple(states), **only, after=after, limit=limit, newest=newest)
+        after, limit = max(after, 0), min(limit, _MOST)
+        return self.store.runs(states=states, **only, after=after, limit=limit, newest=newest)
 
     # Changing.
 

@@ -371,3 +371,28 @@ def test_a_misspelt_term_is_refused(house: House) -> None:
     with pytest.raises(SubmitError, match="did you mean `deadline`"):
         house.submit(seed=Order("ACME", "PO-1"), deadlin="1s")
     assert house.client.runs() == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"limit": -1}, "limit is -1"),
+        ({"states": ["done"]}, "'done' is no state of a run; the states are queued, running,"),
+    ],
+)
+def test_a_list_that_nobody_can_make_is_refused(house: House, asked: Any, said: str) -> None:
+    """What is asked of the list of runs is refused the same by all stores, when it is no question."""
+    with pytest.raises(ValueError, match=said):
+        house.client.runs(**asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [({"after": 10**30}, 0), ({"after": -(10**30)}, 2), ({"limit": 10**30}, 2), ({"limit": 0}, 0)],
+)
+def test_a_list_has_no_bounds_of_its_own(house: House, asked: Any, found: int) -> None:
+    """Any number says from where and how many runs are listed."""
+    house.sequence(total, context=Work)
+    for po in ("1", "2"):
+        house.submit("job", Order("ACME", po))
+    assert len(house.client.runs(**asked)) == found
