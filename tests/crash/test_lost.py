@@ -103,7 +103,7 @@ def run(store: Store, number: int, losing: Losing) -> tuple[Any, ...]:
 
 def test_lost_at_every_call(bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Whichever call of the worker's fails once, before or after it was done, the run completes, each step once."""
-    monkeypatch.setattr(iocflow.durable.worker.membership, "BACKOFF", (0.0, 0.0, 0.0, 0.0, 0.0))
+    monkeypatch.setattr(iocflow.durable.worker.membership, "BACKOFF", (0.0,) * 5)
     caplog.set_level(logging.CRITICAL, "iocflow")
     store = opened(bench.url)
     calm = Losing(store)

@@ -209,7 +209,7 @@ def places(commits: int) -> list[int]:
 def _crashing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """A worker that lost its store tries again without a pause; one that is abandoned goes in silence."""
     tell = threading.excepthook
-    monkeypatch.setattr(iocflow.durable.worker.membership, "BACKOFF", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(iocflow.durable.worker.membership, "BACKOFF", (0.0,) * 5)
     monkeypatch.setattr(threading, "excepthook", lambda told: told.exc_type is Abandoned or tell(told))
     caplog.set_level(logging.CRITICAL, "iocflow")
 

@@ -93,7 +93,7 @@ def _remedy_for_top(name: str, file: str) -> str:
         home = os.path.dirname(home)
     known = {found.name for found in pkgutil.iter_modules()} if on_path else set()
     known |= {entry.name for entry in os.scandir(here) if entry.is_dir() and entry.name.isidentifier()}
-    near = did_you_mean(name, known, listed=0)
+    near = did_you_mean(name, known - {name}, listed=0)
     return f"{near} ({looked})" if near.startswith("did you mean") else looked
 
 

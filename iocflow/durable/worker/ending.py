@@ -70,6 +70,9 @@ def in_doubt(strand: Strand, found: Ending | None) -> Ending:
     return suspended(held.claimed, before + step, "in_doubt")
 
 
-def suspended(claimed: Claimed, reason: str, outcome: str = "unreadable") -> Ending:
-    """Return the ending of a run that a person has to look at."""
+def suspended(claimed: Claimed, reason: str, outcome: str) -> Ending:
+    """Return the ending of a run that a person has to look at.
+
+    `outcome` is `in_doubt`, `unreadable` (what the store has of it does not fit the code), or `interrupted`.
+    """
     return ended(claimed, "suspended", outcome, reason)

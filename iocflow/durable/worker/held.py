@@ -387,9 +387,9 @@ class Held:
             strand.fork_of.ended(int(strand.thread.rpartition(".")[2]), strand, end)
             self._begin(strand.fork_of, move)
 
-    def given_up(self, reason: str) -> Move:
+    def given_up(self, reason: str, outcome: str) -> Move:
         """Return the move that suspends the run, because it cannot go on here."""
-        return Move(self, ending=suspended(self.claimed, reason))
+        return Move(self, ending=suspended(self.claimed, reason, outcome))
 
     # For strands.
 

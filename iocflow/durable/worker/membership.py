@@ -33,7 +33,7 @@ class Membership:
         self._store, self._lease, self._clock = store, lease, clock
         self.id, self.seen = 0, 0.0
         self.ended = threading.Event()
-        self._restarts = 0
+        self._restarts = self._fulls = 0
         self._troubles: dict[str, str] = {}
 
     @property
@@ -88,7 +88,7 @@ class Membership:
     def committed(self, *, much: bool) -> None:
         """Note a commit, which showed life; `much` says that it recorded something."""
         self.seen = time.monotonic()
-        self._restarts = 0 if much else self._restarts
+        self._restarts, self._fulls = 0 if much else self._restarts, 0
         self.answered("commit")
 
     # What the store answers, in commits and in what the watch asks.
@@ -99,10 +99,12 @@ class Membership:
         self.ended.wait(BACKOFF[1])
 
     def full(self, error: StoreError) -> None:
-        """Note that the store is full, and wait a while."""
+        """Note that the store is full, and wait, ever longer."""
         self._troubles["commit"] = str(error)
-        _LOGGER.error("%s; nothing is lost, the next try is in %s s", error, BACKOFF[2])
-        self.ended.wait(BACKOFF[2])
+        delay = BACKOFF[2:][min(self._fulls, 2)]
+        self._fulls += 1
+        _LOGGER.error("%s; nothing is lost, the next try is in %g s", error, delay)
+        self.ended.wait(delay)
 
     def answered(self, where: str) -> None:
         """Note that the store answers."""

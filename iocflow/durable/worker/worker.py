@@ -140,7 +140,7 @@ class Worker:
                 self._time_out(move)
                 return
         except ContextError as error:
-            move = self._given_up(held, str(error))
+            move = self._given_up(held, str(error), "unreadable")
         except StoreError as error:  # a plan that was to be read; what activities do with a store is their own
             _LOGGER.warning("the store is lost (%s): run %s is taken up again", error, held.claimed.id)
             with self._lead:
@@ -148,7 +148,7 @@ class Worker:
             return
         except BaseException as error:
             _LOGGER.exception("run %s of %s was interrupted", held.claimed.id, held.claimed.processor)
-            move = self._given_up(held, f"interrupted by {type(error).__name__}: {error}")
+            move = self._given_up(held, f"interrupted by {type(error).__name__}: {error}", "interrupted")
         if move.to_record:
             self._pending.append(move)
         else:
@@ -161,9 +161,9 @@ class Worker:
         self._look = True
 
     @staticmethod
-    def _given_up(held: Held, reason: str) -> Move:
+    def _given_up(held: Held, reason: str, outcome: str) -> Move:
         _LOGGER.error("run %s of %s is suspended: %s", held.claimed.id, held.claimed.processor, reason)
-        return held.given_up(reason)
+        return held.given_up(reason, outcome)
 
     def _do_in_transaction(self, strand: Strand) -> None:
         """Let a strand do its step in a transaction of its own, with its record."""
@@ -181,7 +181,7 @@ class Worker:
             with self._lead:
                 self._restart(held.worker, fenced=True)
         except TransactionError as error:  # what the activity committed by itself is done: not again, unasked
-            self._pending.append(self._given_up(held, str(error)))
+            self._pending.append(self._given_up(held, str(error), "interrupted"))
         except StoreError as error:
             _LOGGER.warning("the transaction of %s is lost: %s", strand.command.get("path"), error)
             with self._lead:

@@ -139,6 +139,7 @@ def test_a_context_that_the_class_cannot_read(house: House) -> None:
     house.work()
     status = house.client.status(run)
     assert status.state == "suspended"
+    assert [one.outcome for one in house.client.history(run) if one.kind == "suspended"] == ["unreadable"]
     assert "a stored Changed.amount: Expected `int`, got `str`" in status.reason
     assert house.state(other) == "completed"
     house.sequence(touch, wait, context=Upgraded)

@@ -228,6 +228,7 @@ def test_what_is_no_error(house: House, interruption: type[BaseException]) -> No
     assert sorted(states.values()) == ["completed", "suspended"]
     (suspended,) = [one for one, state in states.items() if state == "suspended"]
     assert interruption.__name__ in house.client.status(suspended).reason
+    assert [one.outcome for one in house.client.history(suspended) if one.kind == "suspended"] == ["interrupted"]
     assert ledger.whats == ["left"]
     assert house.trail(suspended) == "add"
     assert house.client.retry(suspended)
