@@ -1,4 +1,4 @@
-"""Ready-made activities: XSL transformation, templates, mail, polling a database, an audit trail.
+"""Ready-made activities: XSL transformation, templates, mail, polling a database, an audit trail, outgoing events.
 
 Each works on any context that offers the fields it is told to read and write, and is wired like one of one's own.
 """
@@ -12,6 +12,7 @@ from iocflow.activities.errors import (
     DatabaseBusyError,
     DatabaseError,
     DeliveryError,
+    EventDataError,
     HeaderError,
     LetterError,
     LibraryMissingError,
@@ -28,6 +29,7 @@ from iocflow.activities.errors import (
 from iocflow.activities.letter import Delivery, DeliveryOutcome, Draft, Letter, Recipient
 from iocflow.activities.mail import SendMail
 from iocflow.activities.poll import PollQuery
+from iocflow.activities.publish import PublishEvent
 from iocflow.activities.smtp import Remaining, Sender, SmtpSender
 from iocflow.activities.template import RenderTemplate
 from iocflow.activities.xslt import ApplyXslt
@@ -47,6 +49,7 @@ __all__ = [
     "DeliveryError",
     "DeliveryOutcome",
     "Draft",
+    "EventDataError",
     "HeaderError",
     "Letter",
     "LetterError",
@@ -54,6 +57,7 @@ __all__ = [
     "MailError",
     "MailTimeoutError",
     "PollQuery",
+    "PublishEvent",
     "Recipient",
     "Remaining",
     "RenderTemplate",

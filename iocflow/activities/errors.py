@@ -39,6 +39,10 @@ class LibraryMissingError(IocflowError, ImportError):
     """A library is not installed; the message names the extra that brings it."""
 
 
+class EventDataError(IocflowError, ValueError):
+    """What an event is to tell cannot be written as JSON."""
+
+
 class StylesheetError(IocflowError, ValueError):
     """A stylesheet cannot be compiled, or asks for another file; the message begins with `file:line`."""
 

@@ -10,9 +10,7 @@ from iocflow.cli.command import FailureError, Session, command
 from iocflow.cli.files import File, open_app
 from iocflow.cli.logs import LogLevel
 from iocflow.container import App
-from iocflow.durable.worker.companion import WorkerCompanion
 from iocflow.durable.worker.idling import run_until_idle
-from iocflow.durable.worker.worker import Worker
 from iocflow.launch import ExitCode
 from iocflow.launch.daemon import Daemon
 
@@ -38,27 +36,29 @@ def worker(
     A second signal ends it at once; what it had in hand is taken over when its lease has run out. The exit status is 0
     when everything was finished, 5 when it left activities behind.
 
-    With --until-idle it also waits, for as long as a lease lasts, for runs that other workers have in hand: those of
-    one that died are taken over and done.
+    Events that runs publish are sent, too. With --until-idle it also waits, for as long as a lease lasts, for runs
+    that other workers have in hand: those of one that died are taken over and done.
     """
     with open_app(session, file) as app:
-        made = app.worker(threads)
-        if not made.jobs:
+        if not app.durable_ids:
             raise FailureError(f"no processor of {file} is durable, so that there is nothing to work on")
-        return _work_off(session, app, made) if until_idle else _work(app, made)
+        return _work_off(session, app, threads) if until_idle else _work(app, threads)
 
 
-def _work(app: App, made: Worker) -> NoReturn:
+def _work(app: App, threads: int | None) -> NoReturn:
     """Work until told to stop, and end the process."""
-    Daemon(app, companions=[WorkerCompanion(made)], launching=False).run_and_exit()
+    Daemon(app, companions=app.companions(threads), launching=False).run_and_exit()
 
 
-def _work_off(session: Session, app: App, made: Worker) -> ExitCode:
-    """Work until no run is ready, and none is in the hands of a worker that may have died."""
-    run_until_idle(made, inherit=True)
+def _work_off(session: Session, app: App, threads: int | None) -> ExitCode:
+    """Work until no run is ready, and none is in the hands of a worker that may have died; then send the events."""
+    run_until_idle(app.worker(threads), inherit=True)
     counts = app.client.store.counts()
-    left = ", ".join(f"{number} {state}" for state, number in counts.items() if number and state in _OPEN)
-    session.terminal.write(f"no run is ready{f'; {left}' if left else ''}")
+    left = [f"{number} {state}" for state, number in counts.items() if number and state in _OPEN]
+    relay = app.relay()
+    if relay is not None and (unsent := relay.flush()):
+        left.append(f"{unsent} or more events could not be sent")
+    session.terminal.write("; ".join(["no run is ready", *([", ".join(left)] if left else [])]))
     return ExitCode.OK
 
 

@@ -10,6 +10,7 @@ from iocflow.wiring.extras import extra
 
 if TYPE_CHECKING:  # they are loaded when they are needed
     from iocflow.durable.client import Client, Report, Ticket
+    from iocflow.durable.relay import Relay
     from iocflow.durable.terms import Terms
     from iocflow.durable.worker.worker import Worker
     from iocflow.launch.launcher import Companion
@@ -149,21 +150,31 @@ class DurableApp:
         """The ids of the durable processors."""
         return self._stored.ids
 
-    def companions(self) -> tuple[Companion, ...]:
-        """Return what a daemon has at work beside the launchers: a worker, if any processor is durable."""
+    def companions(self, threads: int | None = None) -> tuple[Companion, ...]:
+        """Return what a daemon has at work beside the launchers: a worker and a relay, if they have anything to do.
+
+        The worker has so many threads, in place of what the section `worker` says.
+        """
         if not self._stored.ids:
             return ()
-        made: Companion = extra("durable.worker.companion").WorkerCompanion(self.worker())
-        return (made,)
+        made: Companion = extra("durable.worker.companion").WorkerCompanion(self.worker(threads))
+        relay = self.relay()
+        return (made,) if relay is None else (made, relay)
 
     def worker(self, threads: int | None = None) -> Worker:
         """Return a worker on the store, not started yet; `threads` in place of what the section `worker` says."""
         return self._stored.worker(threads)
 
+    def relay(self) -> Relay | None:
+        """Return what sends the events that durable runs publish, not started yet; None when none publishes any."""
+        return self._stored.relay()
+
     def run_until_idle(self, workers: int = 8) -> None:
         """Work in this process, in that many threads, until no run is ready: for tests, scripts and benchmarks.
 
         What waits for a signal, or for a time that has not come, is left as it is. Runs of another worker that died are
-        taken over, which takes as long as its lease.
+        taken over, which takes as long as its lease. Events that the runs published are sent, those that can be.
         """
         extra("durable.worker.idling").run_until_idle(self.worker(workers), inherit=True)
+        if (relay := self.relay()) is not None:
+            relay.flush()

@@ -16,6 +16,7 @@ from iocflow.wiring.extras import extra
 if TYPE_CHECKING:  # they are loaded when they are needed
     from iocflow.durable.engine import DurableEngine
     from iocflow.durable.job import Job
+    from iocflow.durable.relay import Relay
     from iocflow.durable.worker.worker import Worker
     from iocflow.store.contract import RunStatus, Store
     from iocflow.store.launchers import Launchers, Standing
@@ -123,6 +124,13 @@ class Stored:
         engine = self.engine
         settings = engine.settings if threads is None else replace(engine.settings, threads=threads)
         made: Worker = extra("durable.worker.worker").Worker(engine.store, engine.jobs, settings)
+        return made
+
+    def relay(self) -> Relay | None:
+        """Return what sends the events of durable runs, not started yet; None when none of them publishes any."""
+        module, engine = extra("durable.relay"), self.engine
+        publishers = module.publishers_of(engine.jobs.values())
+        made: Relay | None = module.Relay(engine.store, publishers) if publishers else None
         return made
 
     def run_here(self, id: str, seed: Any) -> Run[Any]:

@@ -41,7 +41,7 @@ class BrokerOptions:
         scheme: The name of kombu's transport.
         vhost: The virtual host; the number of the database for Redis.
         queue: The queue that is read.
-        dead: The queue that keeps dead letters.
+        dead: The queue that keeps dead letters; empty where nothing is read.
         passive: Whether both queues have to be there, and are not declared.
         prefetch: How many messages may be in hand at once; never more than threads of the pool are free.
         heartbeat: After twice what silence the connection is taken for lost (AMQP).

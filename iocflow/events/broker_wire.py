@@ -96,7 +96,7 @@ class Wire:
             self._sender: Any = self._connection.channel() if self._native else self._channel
             if self.lasting:
                 foreign_items(self._channel)
-            for queue in (self._options.queue, self._options.dead):
+            for queue in filter(None, (self._options.queue, self._options.dead)):
                 self._declare(queue)
         except (AccessRefused, NotAllowed) as error:
             raise ImpossibleSourceError(f"{self._options.name}: {_said(error)}") from error

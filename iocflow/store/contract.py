@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from iocflow.store.launchers import Launchers
+from iocflow.store.outbox import Outbox
 from iocflow.store.reports import Entry, RunStatus, State, Violation
+from iocflow.store.submission import AGEING, Accepted, Submission
 
 __all__ = [
     "AGEING",
@@ -36,47 +38,8 @@ __all__ = [
     "Violation",
 ]
 
-AGEING = 60.0
-"""Seconds of waiting that are worth one level of priority."""
-
 Ask = Literal["cancel", "timeout", "again", "done"]
 """What is asked of a run: to end, to do its last step again, or to take that step, which is in doubt, as done."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
-    """A run to be.
-
-    Attributes:
-        processor: The processor's id.
-        body: The seed.
-        digest: Tells two bodies, processors and groups of one identity apart.
-        submitter: Who sends it.
-        number: The submitter's own number, unique for the life of the record.
-        group: Runs of one group go one at a time, in order of submission; None is a group of its own.
-        priority: 0 to 9, 9 first.
-        not_before: It does not start earlier, and does not hold up its group till then.
-        deadline: It is timed out then, wherever it stands.
-        start_by: It fails as expired when it was not started by then.
-    """
-
-    processor: str
-    body: bytes
-    digest: str
-    submitter: str
-    number: str
-    group: str | None = None
-    priority: int = 0
-    not_before: float | None = None
-    deadline: float | None = None
-    start_by: float | None = None
-
-
-class Accepted(NamedTuple):
-    """The answer to one submission: the run's id, and whether it was made now, was there, or is another's."""
-
-    id: int
-    what: Literal["new", "known", "conflict"]
 
 
 class Record(NamedTuple):
@@ -85,7 +48,7 @@ class Record(NamedTuple):
     Attributes:
         kind: `step` is a row of the trail, `attempt` one that is tried again, `mark` only keeps the position,
             `begun` says that an activity begins whose outcome may not be guessed, `doubt` that one began before and is
-            in doubt still.
+            in doubt still, `publish` is an outgoing event (`result`) that is still to be sent; see `Outbox`.
         thread: The thread of control: empty, or the numbers of branches and items from the outermost, as in `0.2`.
         name: The activity's path.
         outcome: As in the trail; of an attempt, what was decided.
@@ -98,7 +61,7 @@ class Record(NamedTuple):
 
     run: int
     n: int
-    kind: Literal["step", "attempt", "mark", "begun", "doubt"]
+    kind: Literal["step", "attempt", "mark", "begun", "doubt", "publish"]
     thread: str
     name: str
     began: float
@@ -282,6 +245,10 @@ class Store(Protocol):
     @property
     def launchers(self) -> Launchers:
         """What is kept of scheduled launchers."""
+
+    @property
+    def outbox(self) -> Outbox:
+        """The outgoing events of its runs."""
 
     def close(self) -> None:
         """Close what is open."""

@@ -98,7 +98,7 @@ class Quick:
         finally:
             context._lender = None
             current.reset(token)
-        same = result is None or result is context
+        same = (result is None or result is context) and not (self._info and self._info.outgoing)
         if data is not None and same and context._asked is None and self._strand is None:
             return self._done(data, began, time.time())
         return self._leave(seeding, result, failure, began)

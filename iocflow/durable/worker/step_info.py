@@ -60,6 +60,7 @@ class DurableStepInfo(StepInfo):
     Attributes:
         lender: The strand whose step it is.
         got: The signals that this step consumed, in order: name, data, and whether the wait ended by its timeout.
+        outgoing: The events that this attempt wants sent, in order; they are written with the step's own record.
     """
 
     def __init__(self, lender: Lender, run_id: str, processor: str) -> None:
@@ -71,6 +72,7 @@ class DurableStepInfo(StepInfo):
         self._waits = 0
         self._before = "{}"
         self.got: list[tuple[str, Any, bool]] = []
+        self.outgoing: list[str] = []
 
     def following(self) -> DurableStepInfo:
         """Return the info of the next step."""
@@ -88,7 +90,7 @@ class DurableStepInfo(StepInfo):
 
     def begin(self, connection: Any = None) -> None:
         """Begin an attempt; `connection` is the store's in a transactional step."""
-        self._connection, self._waits = connection, 0
+        self._connection, self._waits, self.outgoing = connection, 0, []
         self._before = json.dumps(self._memo) if self._memo else "{}"
 
     def undo(self) -> None:
@@ -130,6 +132,13 @@ class DurableStepInfo(StepInfo):
         if self._connection is None:
             raise NotTransactionalError(f"{self.activity} has no transaction: wire it with `mode: transactional`")
         return self._connection
+
+    def publish(self, event: str) -> None:
+        """Have an event sent, as JSON that the relay understands, when this step's success is on record, and only then.
+
+        It is sent at least once, after those that the run sent before.
+        """
+        self.outgoing.append(event)
 
     def wait_for(self, name: str, *, timeout: float | None = None) -> Any:
         """Return the data of the next signal of that name; without one yet, leave the activity until it comes.

@@ -132,6 +132,7 @@ class Strand(Performer):
                     reply = self._performed(tried, transaction)
                 self.overdue = self.overdue or ("error" in reply and reply["error"].get("over") == "")
                 vain = self.overdue and (vain or "unbegun" not in reply)
+                self._publish(tried, reply)
                 self.command, self.position = advance(self.plan, self.position, reply)
                 stopped = self.context.stopped
                 self.follow(tried, reply, self.command, self.position)
@@ -183,6 +184,13 @@ class Strand(Performer):
         return self.command["mode"] == "execute" and (worth or self.transactional or self.once)
 
     # What is recorded.
+
+    def _publish(self, tried: Command, reply: Reply) -> None:
+        """Keep a row for each event that a step which succeeded wants sent."""
+        if tried.get("mode") == "execute" and "error" not in reply and "wait" not in reply:
+            now = self.held.clock.now()
+            for event in self._own_info.outgoing:
+                self._add("publish", tried["path"], (now, now), result=event)
 
     def _note(self, tried: Command, reply: Reply, began: float) -> None:
         """Keep the rows that the last move added, or the attempt that is made again."""

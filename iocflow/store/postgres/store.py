@@ -23,6 +23,7 @@ from iocflow.store.postgres.connections import TUNED, Address, Connection, Conne
 from iocflow.store.postgres.errors import told
 from iocflow.store.postgres.listen import Bell
 from iocflow.store.postgres.pipeline import Pipelines
+from iocflow.store.postgres.relay import RelayLock
 from iocflow.store.postgres.schema import prepare
 from iocflow.store.postgres.sql import for_driver
 from iocflow.store.postgres.step import PostgresStep, StepConnection, stepping
@@ -105,6 +106,7 @@ class PostgresStore(SqlStore):
         self._submitter = Submitter(address.schema, channel, self._pipelines)
         self._committer = Committer(self._wires, self._pipelines, address.schema, channel, self._upkeep)
         self._bell = Bell(self._listeners, address.schema, channel)
+        self._relay = RelayLock(self._listeners, address.schema)
         self._notify = for_driver(NOTIFY, address.schema), {"channel": channel}
         try:
             with self._connections.use() as connection:
@@ -116,6 +118,7 @@ class PostgresStore(SqlStore):
     def close(self) -> None:
         """Close what is open."""
         self._bell.ring()
+        self._relay.release()
         for connections in (self._connections, self._wires, self._steps, self._listeners):
             connections.close()
 

@@ -181,6 +181,7 @@ def purge(tables: Tables, before: float, limit: int) -> int:
     if runs:
         tables.write("update run set body = null, purged = :now where id in [runs]", now=tables.now, runs=runs)
         tables.write("update step set ctx = null where run in [runs] and ctx is not null", runs=runs)
+        tables.write("update step set result = null where run in [runs] and kind = 'published'", runs=runs)
         tables.write("update signal set data = null where run in [runs]", runs=runs)
     tables.write(
         "delete from group_state where touched < :before"

@@ -143,7 +143,9 @@ LAUNCHERS = (
  at double precision, who text not null default '', why text not null default '')""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (TABLES, LAUNCHERS)
+OUTBOX = ("""create index step_publish on step(run, n) where kind = 'publish'""",)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (TABLES, LAUNCHERS, OUTBOX)
 """What leads from each version to the next; the first makes a new store. Views are made anew after each."""
 
 VERSION = len(MIGRATIONS)

@@ -11,6 +11,7 @@ from iocflow.store.contract import Entry, RunStatus, Signal, State, Violation
 from iocflow.store.sql import operations, reading
 from iocflow.store.sql.doctor import examine
 from iocflow.store.sql.launchers import Lock, SqlLaunchers
+from iocflow.store.sql.outbox import RelayLock, SqlOutbox
 from iocflow.store.sql.tables import Tables
 
 T = TypeVar("T")
@@ -22,10 +23,18 @@ class SqlStore(ABC):
     _lock: Lock | None = None
     """Held by the one daemon that serves launchers, where there may not be many."""
 
+    _relay: RelayLock
+    """Held by the one relay that sends outgoing events."""
+
     @property
     def launchers(self) -> SqlLaunchers:
         """What the store keeps of scheduled launchers."""
         return SqlLaunchers(self._read, self._note, self._lock)
+
+    @property
+    def outbox(self) -> SqlOutbox:
+        """The outgoing events of its runs."""
+        return SqlOutbox(self._read, self._note, self._relay)
 
     @abstractmethod
     def _read(self) -> AbstractContextManager[Tables]:

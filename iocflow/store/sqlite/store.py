@@ -23,7 +23,7 @@ from iocflow.store.sql.store import SqlStore
 from iocflow.store.sqlite.caller import within
 from iocflow.store.sqlite.commit import commit, fence, revoked
 from iocflow.store.sqlite.connections import Connections
-from iocflow.store.sqlite.daemon import DaemonLock
+from iocflow.store.sqlite.daemon import DaemonLock, FileLock
 from iocflow.store.sqlite.schema import open_file
 from iocflow.store.sqlite.step import begin
 from iocflow.store.sqlite.submit import submit
@@ -103,11 +103,14 @@ class SqliteStore(SqlStore):
         self.url = url or f"sqlite:///{path}"
         self._connections = Connections(Path(path).absolute(), synchronous=synchronous, clock=clock)
         open_file(self._connections)
-        self._lock: DaemonLock = DaemonLock(self._connections.path)
+        file = self._connections.path
+        self._lock: DaemonLock = DaemonLock(file)
+        self._relay = FileLock(file.with_name(file.name + "-relay"))
 
     def close(self) -> None:
         """Close what is open."""
         self._lock.release()
+        self._relay.release()
         self._connections.close()
 
     def now(self) -> float:
