@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iocflow.durable.job import Job
@@ -24,6 +24,8 @@ LOOK_EVERY = 0.25
 """Seconds between two looks into an outbox that was empty."""
 ELSEWHERE = 2.0
 """Seconds between two tries to become the relay while another process is."""
+NOTE_EVERY = 0.05
+"""Seconds between two notes of what was sent: what was sent since the last one is sent again after a crash."""
 PAGE = 200
 PAUSES = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 """Seconds between tries to send while there is trouble; the last one from then on."""
@@ -124,18 +126,27 @@ class Relay:
         """Send the first event of each run that has any; return whether any was sent."""
         after, moved = 0, False
         while page := self._outbox.pending(after, PAGE):
-            sent: list[tuple[int, int]] = []
-            try:
-                for one in page:
-                    if self._ended.is_set():
-                        break
-                    if self._send(one):
-                        sent.append((one.run, one.n))
-            finally:
-                self._outbox.sent(sent)
-            moved, after = moved or bool(sent), page[-1].run
+            moved, after = self._send_all(page) or moved, page[-1].run
             if self._ended.is_set() or len(page) < PAGE:
                 break
+        return moved
+
+    def _send_all(self, page: Sequence[Outgoing]) -> bool:
+        """Send what can be sent, and note it every now and then; return whether any was."""
+        sent: list[tuple[int, int]] = []
+        moved, noted = False, time.monotonic()
+        try:
+            for one in page:
+                if self._ended.is_set():
+                    break
+                if self._send(one):
+                    sent.append((one.run, one.n))
+                    moved = True
+                if time.monotonic() - noted > NOTE_EVERY:
+                    self._outbox.sent(sent)
+                    sent, noted = [], time.monotonic()
+        finally:
+            self._outbox.sent(sent)
         return moved
 
     def _send(self, one: Outgoing) -> bool:

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from samples.order.activities import Bank, CheckCredit, OrderContext, ReserveStock, Ship, bill
-from samples.order.queue import ORDERS, Line, Order
+from samples.order.activities import Bank, BookingContext, CheckCredit, OrderContext, ReserveStock, Ship, bill, book
+from samples.order.queue import ORDERS, Line, Order, Shipped
 
-__all__ = ["ORDERS", "Bank", "CheckCredit", "Line", "Order", "OrderContext", "ReserveStock", "Ship", "bill"]
+__all__ = [
+    "ORDERS",
+    "Bank",
+    "BookingContext",
+    "CheckCredit",
+    "Line",
+    "Order",
+    "OrderContext",
+    "ReserveStock",
+    "Ship",
+    "Shipped",
+    "bill",
+    "book",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import time
 from contextlib import closing
@@ -9,9 +10,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from iocflow import Activity, ProcessContext
-from samples.order.queue import Order
+from samples.order.queue import Order, Shipped
 
-__all__ = ["Bank", "CheckCredit", "OrderContext", "ReserveStock", "Ship", "bill"]
+__all__ = ["Bank", "BookingContext", "CheckCredit", "OrderContext", "ReserveStock", "Ship", "bill", "book"]
+
+_LOGGER = logging.getLogger("samples.order")
 
 
 class OrderContext(ProcessContext):
@@ -77,6 +80,18 @@ class Bank:
 
     def _books(self) -> sqlite3.Connection:
         return sqlite3.connect(self.path, isolation_level=None, timeout=30)
+
+
+class BookingContext(ProcessContext):
+    """The state of a booking."""
+
+    seed_data: Shipped
+
+
+def book(context: BookingContext) -> None:
+    """Book what was shipped; here, into the log."""
+    shipped = context.seed_data
+    _LOGGER.info("parcel %s of order %s %s is booked", shipped.parcel, shipped.customer, shipped.order)
 
 
 def bill(context: OrderContext, bank: Bank) -> None:

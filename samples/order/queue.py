@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-__all__ = ["ORDERS", "Line", "Order"]
+__all__ = ["ORDERS", "Line", "Order", "Shipped"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,15 @@ class Order:
     def amount(self) -> Decimal:
         """What it costs."""
         return sum((line.pieces * line.price for line in self.lines), Decimal(0))
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """What an event tells of an order that was shipped."""
+
+    customer: str
+    order: str
+    parcel: str
 
 
 _ARTICLES = (("lamp", Decimal("39.90")), ("desk", Decimal("249.00")), ("chair", Decimal("89.50")))
