@@ -18,7 +18,16 @@ from iocflow.events.broker_options import OPTIONS
 from iocflow.events.folder import FolderOptions
 from iocflow.events.http_address import HttpOptions
 
-READY_MADE = ("ApplyXslt", "Database", "PollQuery", "PublishEvent", "RenderTemplate", "SendMail", "SmtpSender", "WriteAudit")
+READY_MADE = (
+    "ApplyXslt",
+    "Database",
+    "PollQuery",
+    "PublishEvent",
+    "RenderTemplate",
+    "SendMail",
+    "SmtpSender",
+    "WriteAudit",
+)
 
 
 @pytest.fixture(scope="module")

@@ -39,10 +39,15 @@ Endpoint = tuple[str, int]
 
 
 class _Port:
-    """One address that is listened to: its sites by path, and its connections; used in the loop's thread only."""
+    """One address that is listened to: its sites by path, and its connections; used in the loop's thread only.
+
+    A site that left stays among them until the last one has left, and says that it takes nothing: who is told that
+    there is no such place may think that it never was.
+    """
 
     def __init__(self, listening: socket.socket) -> None:
         self.sites: dict[str, Site] = {}
+        self.left: set[str] = set()
         self._socket = listening
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[Any], Connection] = {}
@@ -162,7 +167,7 @@ class HttpService:
         self._call(self._ports[endpoint].open())
 
     def leave(self, endpoint: Endpoint, path: str) -> None:
-        """Let what a site has answered be written, and offer it no more; the last one ends the listening."""
+        """Let what a site has answered be written; it takes no more. The last one that leaves ends the listening."""
         if endpoint in self._ports and self._thread.is_alive():
             self._call(self._leave(endpoint, path))
 
@@ -194,14 +199,15 @@ class HttpService:
         if endpoint not in self._ports:
             self._ports[endpoint] = _Port(_listening(endpoint))
         self._ports[endpoint].sites[path] = site
+        self._ports[endpoint].left.discard(path)
 
     async def _leave(self, endpoint: Endpoint, path: str) -> None:
         port = self._ports[endpoint]
-        site = port.sites.get(path)
-        if site is not None:
+        if (site := port.sites.get(path)) is not None:
+            site.stop()
             await port.finish(site)
-            del port.sites[path]
-        if not port.sites:
+            port.left.add(path)
+        if port.left >= port.sites.keys():
             await port.close()
             del self._ports[endpoint]
         self._end_if_done()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from iocflow.events import on_event
 from iocflow.sequence import SequenceProcessor
 from iocflow.store.errors import StoreLostError
 from tests.integration.launch.web import TOKEN, Background, Shop, Web
-from tests.web import Answer, ask
+from tests.web import JSON, Answer, ask
 
 Make = Callable[..., Web]
 
@@ -236,12 +239,17 @@ def test_the_store_is_away(durable: Web, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_same_event_twice_at_once(web: Web) -> None:
     """Who sends an event again while it is in hand waits with the first one; another one under its key is refused."""
     web.go.clear()
-    asked = [Background(lambda: web.post({"number": 1}, Idempotency_Key="k")) for _ in range(3)]
-    web.wait_for(lambda: len(web.seen) == 1)
-    assert web.post({"number": 2}, Idempotency_Key="k").status == 409
-    web.go.set()
-    answers = [one.wait() for one in asked]
-    assert ([one.status for one in answers], len({one.json["run"] for one in answers})) == ([200] * 3, 1)
+    with ExitStack() as ending:
+        senders = [ending.enter_context(closing(HTTPConnection("127.0.0.1", web.port, timeout=20))) for _ in range(3)]
+        for sender in senders:
+            sender.request("POST", web.path, b'{"number": 1}', {**JSON, "Idempotency-Key": "k"})
+        web.wait_for(lambda: len(web.seen) == 1)
+        for _ in range(3):  # what was sent before is read before
+            assert web.post({"number": 2}, Idempotency_Key="k").status == 409
+        web.go.set()
+        answers = [sender.getresponse() for sender in senders]
+        runs = {json.loads(answer.read())["run"] for answer in answers}
+    assert ([answer.status for answer in answers], len(runs)) == ([200] * 3, 1)
     assert len(web.seen) == 1
 
 

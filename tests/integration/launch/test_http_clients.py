@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import re
 import socket
 import threading
@@ -15,7 +16,7 @@ from iocflow.launch.http import connection as connections
 from iocflow.launch.http import service as services
 from iocflow.sequence import SequenceProcessor
 from tests.integration.launch.web import TOKEN, Background, Shop, Web, raw, read_all
-from tests.web import PATIENT, ask, free_port
+from tests.web import JSON, PATIENT, ask, free_port
 
 Make = Callable[..., Web]
 
@@ -248,6 +249,27 @@ def test_two_launchers_share_a_port() -> None:
     finally:
         web.stop()
     assert ([one.number for one in web.seen], others) == ([1], [2])
+
+
+def test_a_site_that_has_left_says_so() -> None:
+    """While another source has the port, who posts to one that was closed is sent away, and not told it never was."""
+    web = Web()
+    web.launchers.append(on_event(f"http:127.0.0.1:{web.port}/returns", web.processor, name="returns"))
+    try:
+        web.start()
+        kept = http.client.HTTPConnection("127.0.0.1", web.port, timeout=PATIENT)
+        kept.request("POST", "/returns", b'{"number": 1}', JSON)
+        with kept.getresponse() as answer:
+            assert (answer.status, len(answer.read()) > 0) == (200, True)
+        web.launchers[1].source.close()
+        kept.request("POST", "/returns", b'{"number": 2}', JSON)
+        with kept.getresponse() as answer:
+            assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+        kept.close()
+        assert web.post({"number": 3}).status == 200
+    finally:
+        web.stop()
+    assert [one.number for one in web.seen] == [1, 3]
 
 
 def test_stopping() -> None:
