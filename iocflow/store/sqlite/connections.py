@@ -12,6 +12,7 @@ from pathlib import Path
 from iocflow.store.errors import StoreLostError
 from iocflow.store.sqlite.bell import Bell
 from iocflow.store.sqlite.errors import store_error, translated
+from iocflow.store.sqlite.intake import Intake
 from iocflow.store.sqlite.tables import SqliteTables
 from iocflow.store.sqlite.waiting import PATIENCE, SLICE, Turn, leave
 
@@ -24,6 +25,7 @@ class Process:
         self.pid = os.getpid()
         self.lock = threading.Lock()
         self.bell = Bell()
+        self.intake = Intake()
         self.writer: sqlite3.Connection | None = None
         self.stepper: sqlite3.Connection | None = None
         self.readers: list[sqlite3.Connection] = []

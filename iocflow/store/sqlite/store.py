@@ -124,6 +124,9 @@ class SqliteStore(SqlStore):
         if transaction is not None:
             with within(transaction, self._connections.path, self.now()) as tables:
                 return submit(tables, runs)
+        return self._connections.here.intake.submit(runs, self._add)
+
+    def _add(self, runs: Sequence[Submission]) -> list[Accepted]:
         with self._connections.news() as tables:
             return submit(tables, runs)
 
