@@ -32,11 +32,18 @@ def test_benchmark_prints_its_figures(script: str, figures: list[str]) -> None:
 
 
 @pytest.mark.service("amqp")
-def test_benchmark_of_a_broker_prints_its_figures() -> None:
-    """The one that needs a broker does so too."""
+@pytest.mark.parametrize(
+    ("script", "figures"),
+    [
+        ("events.py", [r"raw consume and acknowledge.* events/s +x1\.00", r"durable on SQLite.* events/s +x\d"]),
+        ("event_latency.py", [r"raw consume .*p99.* ms +x1\.0", r"durable on SQLite .*p99.* ms +x\d"]),
+    ],
+)
+def test_benchmark_of_a_broker_prints_its_figures(script: str, figures: list[str]) -> None:
+    """Those that need a broker do so too."""
     if not reachable(AMQP):
         pytest.skip(f"no broker answers at {AMQP}")
-    run("events.py", [r"raw consume and acknowledge.* events/s +x1\.00", r"iocflow, durable on SQLite.* events/s +x\d"])
+    run(script, figures)
 
 
 def run(script: str, figures: list[str]) -> None:

@@ -24,7 +24,7 @@ def publish(address: str, *seeds: Any) -> list[Any]:
         activity.publisher.close()
 
 
-@pytest.mark.service("rabbitmq")
+@pytest.mark.service("amqp")
 def test_rabbitmq_keeps_what_is_published(queue: Queue) -> None:
     """Each event is one durable message in structured mode; the queue of dead letters is none of its business."""
     runs = publish(queue.address, 1, {"a": [2]})
@@ -37,7 +37,7 @@ def test_rabbitmq_keeps_what_is_published(queue: Queue) -> None:
         assert message.properties["content_type"] == "application/cloudevents+json"
 
 
-@pytest.mark.service("rabbitmq")
+@pytest.mark.service("amqp")
 def test_a_source_reads_what_was_published(bench: Bench, queue: Queue) -> None:
     """Another processor runs on each event, with its data as the seed and its id as the key."""
     runs = publish(queue.address, "a", "b")
@@ -55,7 +55,7 @@ def test_redis_too(bench: Bench, redis_address: str) -> None:
     eventually(lambda: sorted(bench.seen) == ["a", "b"])
 
 
-@pytest.mark.service("rabbitmq")
+@pytest.mark.service("amqp")
 def test_a_connection_that_was_cut(queue: Queue) -> None:
     """A connection lost between two events is made anew without a word; a broker that is away is an error."""
     with proxied(AMQP) as proxy:
