@@ -19,6 +19,7 @@ import pytest
 from iocflow.container import App
 from iocflow.context import ProcessContext
 from iocflow.durable.client import Client
+from iocflow.events.publishing.broker import BrokerPublisher
 from iocflow.sequence import SequenceProcessor
 from tests import rabbitmq_server
 from tests.broker import Proxy, Queue, eventually
@@ -252,6 +253,20 @@ def test_a_message_that_comes_twice_is_one_run(bench: Bench, queue: Queue, serve
     assert bench.seen == ["one"]
     (letter,) = queue.letters()
     assert "ConflictError" in json.loads(letter.properties["application_headers"]["x-iocflow-dead"])["reason"]
+
+
+def test_k8(bench: Bench, queue: Queue, serve: Callable[[Any], Client]) -> None:
+    """K8: an event that a relay sent again, having died before it noted that, is one run of the receiver."""
+    client = serve(bench.act)
+    publisher = BrokerPublisher.at(queue.address)
+    for _ in range(2):
+        publisher.publish("e1", b'{"specversion":"1.0","id":"e1","source":"/shop","type":"t","data":"one"}')
+    publisher.close()
+    assert queue.ready() == 2
+    bench.start(source(queue.address))
+    eventually(lambda: queue.ready() == 0 and [run.state for run in client.runs()] == ["completed"])
+    bench.finish()
+    assert (bench.seen, queue.ready(), queue.ready(queue.dead)) == (["one"], 0, 0)
 
 
 def test_a_message_of_a_run_that_failed_already(bench: Bench, queue: Queue, serve: Callable[[Any], Client]) -> None:
