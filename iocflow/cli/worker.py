@@ -40,7 +40,7 @@ def worker(
     that other workers have in hand: those of one that died are taken over and done.
     """
     with open_app(session, file) as app:
-        if not app.durable_ids:
+        if not app.worker(threads).jobs:
             raise FailureError(f"no processor of {file} is durable, so that there is nothing to work on")
         return _work_off(session, app, threads) if until_idle else _work(app, threads)
 

@@ -41,12 +41,16 @@ def test_c2(house: House) -> None:
     """C2: 200 groups of 50 messages, 16 readers: in order, one at a time in each group, many groups at once."""
     groups, messages = [f"g{i}" for i in range(200)], range(50)
     handled: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
+    begun, twelve = itertools.count(1), threading.Event()
 
     def handle(context: Message) -> None:
         group, number = context.seed_data
         began = time.monotonic()
         count(context)
         time.sleep(0.001)
+        if next(begun) >= 12:
+            twelve.set()
+        twelve.wait(20)  # the first ones, until there are so many at once
         handled[group].append((number, began, time.monotonic()))
 
     house.sequence(handle, context=Message)
