@@ -84,15 +84,12 @@ _OWN = _NEW.format(
 """A run that comes to a group which only sleeps is asleep, too, until now: who wakes it opens the gate."""
 
 _SUBMIT = f"""with g as materialized (select id, key, owner is null and gate = 1 as shut,
-   case when owner is not null then turn end as turn, due, gate, xmin = pg_current_xact_id_if_assigned()::xid as made
-  from grp where key = {{keys}} order by id for key share),
+   case when owner is not null then turn end as turn from grp where key = {{keys}}
+  order by id for key share),
  {_GIVEN.format(clock=f"{_CLOCK}, (select count(*) from g) as locked", rows="{rows}")},
  {_OWN}
- {_FOUND}, 1 / (count(coalesce(n.id, u.known)) over () = count(*) over () and not exists (select from g where g.made
-   and not exists (select from (select n.due, n.state from n where n.key = g.key order by n.state, n.id limit 1) f
-    where f.due = g.due and f.state = g.gate)))::int from u left join n on n.id = u.id"""
+ {_FOUND}, 1 / (count(coalesce(n.id, u.known)) over () = count(*) over ())::int from u left join n on n.id = u.id"""
 """The division fails when one was neither made nor found: its group went away meanwhile, or somebody else made it.
-It fails, too, when a group was made just now for a run that another one made meanwhile, so that its first is not it.
 
 Groups are locked before runs get their numbers, whatever the plan: numbers are in the order in which runs come to a
 group."""

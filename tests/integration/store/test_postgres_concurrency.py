@@ -66,23 +66,6 @@ def test_batches_in_any_order_do_not_deadlock(store: PostgresStore) -> None:
     assert len(identities) == len(set(identities))
 
 
-@pytest.mark.parametrize("others", [0, 1], ids=["alone", "with a later one"])
-def test_no_group_is_made_for_a_run_that_is_there_already(store: PostgresStore, others: int) -> None:
-    """A submission that is made by somebody else while its group is being made leaves no group that fits no run."""
-    first = submission("1", group="g", priority=3)
-    more = [submission(f"more {n}", group="g") for n in range(others)]
-    with psycopg.connect(Address.parse(store.url).conninfo) as other, ThreadPoolExecutor(1) as pool:
-        schema = Address.parse(store.url).schema
-        other.execute(f"insert into {schema}.grp(id, key, due, gate) values (0, 'g', 0, 0)")
-        waiting = pool.submit(store.submit, [first, *more])
-        time.sleep(0.2)
-        (there,) = store.submit([submission("1")])
-        other.rollback()
-        accepted = waiting.result()
-    assert [(run.id == there.id, run.what) for run in accepted] == [(True, "known"), *[(False, "new")] * others]
-    assert list(store.doctor()) == []
-
-
 @pytest.mark.parametrize("known", [0, 300])
 def test_runs_get_their_numbers_when_they_have_their_group(store: PostgresStore, known: int) -> None:
     """A run that waits for its group gets a number above those that came to it meanwhile, whatever the plan."""
