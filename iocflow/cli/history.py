@@ -20,7 +20,10 @@ def history(
     given: RunWords,
     as_json: Json = False,
 ) -> ExitCode:
-    """Print the journal of a durable run: each step, attempt, signal and operator's command, with time and reason."""
+    """Print the journal of a durable run: each step, attempt, signal and operator's command, with time and reason.
+
+    A signal was `taken`, or `run_ended` came before that; neither, and it waits for the run to ask for it.
+    """
     with client_of(session, given) as (client, left):
         entries = client.history(*one_run(left))
     if as_json:

@@ -18,7 +18,7 @@ from iocflow.processor import Processor
 from iocflow.run import Outcome, Run, Step, StepOutcome
 from iocflow.store.contract import Entry, RunStatus, Store
 
-_ROWS = ("step", "attempt", "mark", "begun", "doubt")
+_ROWS = ("step", "attempt", "mark", "begun", "memo", "doubt")
 _OUTCOMES = {"ok": Outcome.COMPLETED, "stopped": Outcome.STOPPED, "cancelled": Outcome.INTERRUPTED}
 
 

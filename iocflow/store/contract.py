@@ -47,8 +47,9 @@ class Record(NamedTuple):
 
     Attributes:
         kind: `step` is a row of the trail, `attempt` one that is tried again, `mark` only keeps the position,
-            `begun` says that an activity begins whose outcome may not be guessed, `doubt` that one began before and is
-            in doubt still, `publish` is an outgoing event (`result`) that is still to be sent; see `Outbox`.
+            `begun` says that an activity begins whose outcome may not be guessed, `memo` that it changed its memo and
+            is under way still, `doubt` that one began before and is in doubt still, `publish` is an outgoing event
+            (`result`) that is still to be sent; see `Outbox`.
         thread: The thread of control: empty, or the numbers of branches and items from the outermost, as in `0.2`.
         name: The activity's path.
         outcome: As in the trail; of an attempt, what was decided.
@@ -61,7 +62,7 @@ class Record(NamedTuple):
 
     run: int
     n: int
-    kind: Literal["step", "attempt", "mark", "begun", "doubt", "publish"]
+    kind: Literal["step", "attempt", "mark", "begun", "memo", "doubt", "publish"]
     thread: str
     name: str
     began: float
@@ -337,7 +338,7 @@ class Store(Protocol):
         """Return runs by id, the newest last: the first so many with an id above `after`, or the newest of them."""
 
     def history(self, run: int) -> list[Entry]:
-        """Return a run's journal."""
+        """Return a run's journal; the outcome of a signal is `taken`, `run_ended`, or empty while it waits."""
 
     def counts(self) -> dict[str, int]:
         """Return how many runs are in each state."""
@@ -350,8 +351,8 @@ class Store(Protocol):
     def retry(self, run: int, *, who: str, why: str, done: bool = False) -> bool:
         """Let a failed or suspended run go on from the step that failed; `done` says that a step in doubt took place.
 
-        Rows repeat the last places with `retry`, `begun` as `doubt` and others as `mark`, or one is the start; `ask`
-        tells which it was, deliveries are 0, the group is open. False: neither failed nor suspended, or purged.
+        Rows repeat the last places with `retry`, `begun` and `memo` as `doubt`, others as `mark`, or one is the start;
+        `ask` tells which it was, deliveries are 0, the group is open. False: neither failed nor suspended, or purged.
         """
 
     def drop(self, run: int, *, who: str, why: str) -> bool:

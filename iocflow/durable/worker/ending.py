@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 UNWIND = {"cancel": "CANCELLED", "timeout": "TIMEOUT"}
 """With which outcome a run is unwound, by what is asked of it."""
 
-DOUBTFUL = ("begun", "doubt")
+DOUBTFUL = ("begun", "memo", "doubt")
 """The kinds of a last record after which nobody knows whether the step took place."""
 
 _WORDS = {

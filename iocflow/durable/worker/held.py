@@ -395,4 +395,4 @@ class Held:
 
     def save(self, strand: Strand) -> None:
         """Make a strand's memo durable now."""
-        self._save(Move(self, records=strand.mark()))
+        self._save(Move(self, records=strand.mark("memo" if strand.once else "mark")))

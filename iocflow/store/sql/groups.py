@@ -34,9 +34,9 @@ SETTLED = _SETTLED % EMPTY
 UNSETTLED = _SETTLED % OPEN
 """The same while a submission to them may be under way: none is taken for empty."""
 
-JOURNAL = """insert into event(run, n, at, kind, name, outcome, error, who, why, worker) values
+JOURNAL = """insert into event(run, n, at, kind, name, outcome, error, who, why, worker, signal) values
  (:run, coalesce((select max(s.n) from step s where s.run = :run), 0), :now, :kind, :name, :outcome, :error, :who, :why,
- :worker)"""
+ :worker, :signal)"""
 
 
 def settle(tables: Tables, groups: list[int], *, worker: int = 0, suspect: int = KEEP_SUSPECT) -> None:
@@ -58,10 +58,11 @@ def journal(  # noqa: PLR0913 - the columns of an event
     who: str = "",
     why: str = "",
     worker: int | None = None,
+    signal: int | None = None,
 ) -> None:
     """Write an event of a run."""
     values = {"name": name, "outcome": outcome, "error": error, "who": who, "why": why, "worker": worker}
-    tables.write(JOURNAL, run=run, now=tables.now, kind=kind, **values)
+    tables.write(JOURNAL, run=run, now=tables.now, kind=kind, signal=signal, **values)
 
 
 def ready(tables: Tables, runs: list[int]) -> None:

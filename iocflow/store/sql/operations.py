@@ -28,15 +28,15 @@ def signal(tables: Tables, run: int, name: str, data: bytes) -> bool:
     if held is None:
         return False
     fate = "run_ended" if held.state == CLOSED else None
-    tables.write(
-        "insert into signal(run, name, data, at, fate) values (:run, :name, :data, :now, :fate)",
+    ((id,),) = tables.rows(
+        "insert into signal(run, name, data, at, fate) values (:run, :name, :data, :now, :fate) returning id",
         run=run,
         name=name,
         data=data,
         now=tables.now,
         fate=fate,
     )
-    journal(tables, run, "signal", name=name, outcome=fate or "")
+    journal(tables, run, "signal", name=name, signal=int(id))
     if held.state == ASLEEP and held.waits:
         ready(tables, [run])
         settle(tables, [held.group])
@@ -122,8 +122,9 @@ def _repeat_places(tables: Tables, held: Held, *, failed: bool) -> int:
     places = live(
         (str(thread), int(n), int(plan), str(pos), str(name), str(kind), int(retry))
         for thread, n, plan, pos, name, kind, retry in tables.rows(
-            "select thread, n, plan, pos, name, case when kind in ('begun', 'doubt') then 'doubt' else 'mark' end,"
-            " retry from step where run = :run and pos is not null and retry >= :least order by n",
+            "select thread, n, plan, pos, name,"
+            " case when kind in ('begun', 'memo', 'doubt') then 'doubt' else 'mark' end, retry from step"
+            " where run = :run and pos is not null and retry >= :least order by n",
             run=held.id,
             least=int(failed),
         )

@@ -182,18 +182,20 @@ def test_which_steps_are_in_doubt_is_known_after_a_retry(store: Store, work: Wor
     """Of several threads of control, those whose steps are in doubt are told from those that began nothing."""
     run = work.submit()
     (claimed,) = work.claim()
-    rows = [("step", "", "f"), ("begun", "0", "a"), ("mark", "1", "b"), ("begun", "2", "c"), ("step", "2", "d")]
+    rows = [("step", "", "f"), ("begun", "0", "a"), ("mark", "1", "b"), ("begun", "2", "c"), ("step", "2", "d"),
+            ("begun", "3", "e"), ("memo", "3", "g")]  # fmt: skip
     work.commit(records=[record(run, n, kind=k, thread=t, pos=p) for n, (k, t, p) in enumerate(rows, start=1)])
-    claimed.n = 5
+    claimed.n = len(rows)
     work.end(claimed, state="suspended", outcome="in_doubt", reason="in doubt")
     for _ in range(2):  # also the second time
         assert store.retry(run, **OPERATOR, done=done)
         (again,) = work.claim()
         assert [(one.thread, one.kind, one.pos) for one in again.threads] == [
             ("", "mark", "f"), ("0", "doubt", "a"), ("1", "mark", "b"), ("2", "mark", "d"),
+            ("3", "doubt", "g"),
         ]  # fmt: skip
         work.end(again, state="suspended", outcome="in_doubt", reason="in doubt")
-    assert work.kinds(run).count("begun") == 2
+    assert work.kinds(run).count("begun") == 3
 
 
 @pytest.mark.parametrize(("outcome", "place"), [("in_doubt", "end"), ("unreadable", "end"), ("error", "a")])

@@ -100,12 +100,22 @@ def test_a_signal_to_a_closed_run_is_kept_as_dead(kit: Kit, work: Work) -> None:
     assert [tuple(row) for row in kit.sql("select name, fate from signal")] == [("late", "run_ended")]
 
 
-def test_a_signal_that_nobody_took_dies_with_its_run(kit: Kit, work: Work) -> None:
-    """What a run had not consumed when it ended is marked so."""
-    run = work.submit()
-    work.store.signal(run, "unheard", b"1")
-    work.end(*work.claim())
-    assert [tuple(row) for row in kit.sql("select name, fate from signal")] == [("unheard", "run_ended")]
+def test_the_journal_tells_what_became_of_a_signal(kit: Kit, work: Work) -> None:
+    """Of signals of one name, those that a run took are told from those that it had not consumed when it ended."""
+    other, run = work.submit(), work.submit()
+    for one in (other, run, run, run):
+        work.store.signal(one, "go", b"1")
+
+    def fates(run: int) -> list[str]:
+        return [entry.outcome for entry in work.store.history(run) if entry.kind == "signal"]
+
+    assert fates(run) == ["", "", ""]
+    claimed = {one.id: one for one in work.claim(2)}
+    work.commit(taken=[one.id for one in claimed[run].signals[:2]])
+    assert fates(run) == ["taken", "taken", ""]
+    work.end(claimed[run])
+    assert (fates(other), fates(run)) == ([""], ["taken", "taken", "run_ended"])
+    assert kit.sql("select count(*) from signal where fate is null")[0][0] == 1
 
 
 def test_a_signal_to_nobody_is_refused(store: Store) -> None:

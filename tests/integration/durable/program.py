@@ -63,6 +63,9 @@ def processors() -> dict[str, Job]:
     made = {
         "mailing": SequenceProcessor([count, activity(mail_two, name="mail")], context=Mailing, name="mailing"),
         "risky": SequenceProcessor([count, activity(sleep, on_lost="incident")], context=Mailing, name="risky"),
+        "careful": SequenceProcessor(
+            [activity(mail_two, name="mail", on_lost="incident")], context=Mailing, name="careful"
+        ),
         "slow": SequenceProcessor([count, sleep, count], context=Mailing, name="slow"),
     }
     return {name: Job(processor) for name, processor in made.items()}

@@ -116,6 +116,30 @@ def test_k6(house: House) -> None:
     assert house.kinds(done) == [*before, "step", "ended"]
 
 
+def test_a_memo_does_not_take_the_doubt_away(house: House) -> None:
+    """A step with `on_lost: incident` that changed its memo before the kill is in doubt all the same."""
+    house.jobs.update(processors())
+    again, done = [house.submit("careful", ["ann", "bob", "cyd"]) for _ in range(2)]
+    with another(house) as other:
+        other.until("sleepy")
+        other.until("sleepy")
+        other.kill()
+    ledger = Ledger()
+    mended = FunctionActivity(lambda context: ledger.note(context, dict(context.step.memo)), name="mail-two")
+    house.wire(SequenceProcessor([activity(mended, name="mail", on_lost="incident")], context=Mailing, name="careful"))
+    took_over(house)
+    for run in (again, done):
+        status = house.client.status(run)
+        assert (status.state, status.activity) == ("suspended", "mail")
+        assert "in doubt" in status.reason
+    assert ledger.calls == []
+    assert house.client.retry(again, who="ann", why="bob got none")
+    assert house.client.retry(done, who="ann", why="bob got it", done=True)
+    house.work()
+    assert house.wait_all([again, done]) == ["completed"] * 2
+    assert ledger.whats == [{"ann": "sent", "bob": "sent"}]
+
+
 def test_doubt_outlasts_workers_that_die(house: House) -> None:
     """A step that is in doubt again after a retry is told of by its last beginning, and each beginning once."""
     house.jobs.update(processors())
