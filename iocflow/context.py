@@ -10,7 +10,7 @@ import time
 import typing
 from collections import deque
 from collections.abc import Collection, Mapping, Set
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
 
 from iocflow.coercion import coerce, hints_of
@@ -73,7 +73,7 @@ class StepInfo:
         """Return the info of another step of the same run, with a memo of its own; subclasses return their kind."""
         return StepInfo(self.run_id, self.processor, self.scheduled_for)
 
-    def wait_for(self, name: str, *, timeout: float | None = None) -> Any:  # noqa: ARG002
+    def wait_for(self, name: str, *, timeout: str | float | timedelta | None = None) -> Any:  # noqa: ARG002
         """Return what arrives under `name`, once it has: a durable run is put aside until then.
 
         Raises:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from iocflow.cli.command import FailureError, Session, UsageError, command, group
-from iocflow.cli.retry import Done
+from iocflow.cli.retry import Done, why_not
 from iocflow.cli.stores import By, Json, RunWords, SeveralWords, StoreWords, client_of, no_more, one_run, several_runs
 from iocflow.cli.telling import history_lines, run_lines, runs_lines
 from iocflow.durable.client import Client
@@ -66,6 +67,10 @@ def show(session: Session, given: RunWords, as_json: Json = False) -> ExitCode:
     """Tell all of one suspended run, its journal too."""
     with client_of(session, given) as (client, left):
         run = client.status(*one_run(left))
+        if run.state != "suspended":
+            raise FailureError(
+                f"run {run.id} is {run.state}, not suspended: see `iocflow status` and `iocflow history`"
+            )
         held, entries = _held(client, run), client.history(run.id)
     if as_json:
         journal = [entry_data(entry) for entry in entries]
@@ -99,7 +104,7 @@ def replay(
     with client_of(session, given) as (client, left):
         chosen = which.runs(client, left)
         went = [run for run in chosen if client.retry(run.id, **by.journalled(), done=done)]
-    return _tell(session, chosen, went, "replayed", as_json=as_json)
+    return _tell(session, chosen, went, "replayed", lambda run: why_not(run, done=done), as_json=as_json)
 
 
 @command("iocflow dead drop config/order.yaml 4 --why 'the customer withdrew'")
@@ -118,7 +123,7 @@ def drop(
     with client_of(session, given) as (client, left):
         chosen = which.runs(client, left)
         went = [run for run in chosen if client.drop(run.id, **by.journalled())]
-    return _tell(session, chosen, went, "dropped", as_json=as_json)
+    return _tell(session, chosen, went, "dropped", lambda run: f"is {run.state}, not suspended", as_json=as_json)
 
 
 def _held(client: Client, run: RunStatus) -> int:
@@ -126,15 +131,22 @@ def _held(client: Client, run: RunStatus) -> int:
     return 0 if run.group is None else len(client.runs(group=run.group, states=["queued"], limit=_MOST))
 
 
-def _tell(session: Session, chosen: list[RunStatus], went: list[RunStatus], what: str, *, as_json: bool) -> ExitCode:
+def _tell(
+    session: Session,
+    chosen: list[RunStatus],
+    went: list[RunStatus],
+    what: str,
+    why_left: Callable[[RunStatus], str],
+    *,
+    as_json: bool,
+) -> ExitCode:
     left = [run for run in chosen if run not in went]
     if as_json:
         session.terminal.write_json({what: [run.id for run in went], "left": [run.id for run in left]})
     else:
         session.terminal.write(f"{len(went)} run{'' if len(went) == 1 else 's'} {what}")
     if left:
-        told = ", ".join(f"{run.id} ({run.state})" for run in left)
-        raise FailureError(f"left as they are, since they are not suspended: {told}")
+        raise FailureError("left as they are: " + "; ".join(f"{run.id} {why_left(run)}" for run in left))
     return ExitCode.OK
 
 

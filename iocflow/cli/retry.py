@@ -10,8 +10,9 @@ from iocflow.cli.command import FailureError, Session, command
 from iocflow.cli.stores import By, Json, RunWords, client_of, one_run
 from iocflow.cli.telling import tell_run
 from iocflow.launch import ExitCode
+from iocflow.store.contract import RunStatus
 
-__all__ = ["Done", "retry"]
+__all__ = ["Done", "retry", "why_not"]
 
 Done = Annotated[
     bool, typer.Option("--done", help="The step that is in doubt took place: go on behind it, and do not repeat it.")
@@ -34,8 +35,13 @@ def retry(
     with client_of(session, given) as (client, left):
         run = client.status(*one_run(left))
         if not client.retry(run.id, **by.journalled(), done=done):
-            raise FailureError(
-                f"run {run.id} is {run.state}: only one that is failed or suspended, and not purged, can go on"
-            )
+            raise FailureError(f"run {run.id} {why_not(run, done=done)}")
         tell_run(client.status(run.id), session.terminal, as_json=as_json)
     return ExitCode.OK
+
+
+def why_not(run: RunStatus, *, done: bool) -> str:
+    """Return why a run does not go on."""
+    if done and run.state in ("failed", "suspended"):
+        return f"is {run.state} with no step in doubt: leave --done out to have the step that failed done again"
+    return f"is {run.state}: only one that is failed or suspended, and not purged, can go on"

@@ -15,14 +15,23 @@ from typing import Any, Protocol, Self, Unpack, get_args
 from iocflow.durable.codes import data_of
 from iocflow.durable.errors import ConflictError, SubmitError, UnknownRunError
 from iocflow.durable.intake import Durable
-from iocflow.durable.terms import LONGEST_TEXT, PRIORITIES, Terms, field_in, kept, name_in, number_of, storable
+from iocflow.durable.terms import (
+    LONGEST_TEXT,
+    PRIORITIES,
+    Terms,
+    field_in,
+    kept,
+    name_in,
+    number_of,
+    seconds_in,
+    storable,
+)
 from iocflow.store.contract import Accepted, Entry, RunStatus, State, Store, Submission
 from iocflow.store.errors import StoreLostError
 from iocflow.wiring import did_you_mean
 from iocflow.wiring.duration import seconds_of
 
 _BATCH, _MOST = 500, 2**63 - 1
-_CENTURY = 100 * 365.25 * 24 * 3600
 _CLOSED = ("completed", "failed", "cancelled")
 
 
@@ -237,16 +246,11 @@ class Client:
         """Return a time on the store's clock."""
         if given is None:
             return None
-        if isinstance(given, timedelta):
-            given = given.total_seconds()
         if isinstance(given, datetime):
             if given.tzinfo is None:
                 raise SubmitError(f"{name} has no time zone: {given}; write datetime(…, tzinfo=UTC)")
             return given.timestamp()
-        seconds = seconds_of(given) if isinstance(given, str) else given
-        if seconds is None or not abs(seconds) < _CENTURY:
-            raise SubmitError(f"{name} is {given!r}, no duration of less than 100 years; write 30s, 5m, 2h or 1d")
-        return self.store.now() + seconds
+        return self.store.now() + seconds_in(name, given)
 
     # Looking.
 
@@ -304,7 +308,7 @@ class Client:
         raise AssertionError("the pauses never end")
 
     def history(self, *which: str | int) -> list[Entry]:
-        """Return a run's journal."""
+        """Return a run's journal: the outcome of a signal is `taken`, `run_ended`, or empty while it waits."""
         return self.store.history(self.status(*which).id)
 
     def runs(

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
 from iocflow.durable.errors import SubmitError
+from iocflow.wiring.duration import seconds_of
 
 PRIORITIES = range(10)
 """9 is first."""
@@ -18,6 +19,8 @@ LONGEST_NAME = 255
 
 LONGEST_TEXT = 4000
 """The most characters of a reason."""
+
+_CENTURY = 100 * 365.25 * 24 * 3600
 
 
 class Terms(TypedDict, total=False):
@@ -91,6 +94,24 @@ def kept(what: str, value: Any, *, where: str = "", least: int = 1, most: int = 
     raise SubmitError(
         f"{where or what} is {reprlib.repr(value)}{size}, which is no {what}: write at"
         f" {'least one character, and at ' if least else ''}most {most:,}, with no NUL and no half of a surrogate pair"
+    )
+
+
+def seconds_in(term: str, given: str | float | timedelta) -> float:
+    """Return the seconds of a duration, given as such, as a `timedelta`, or as people write it.
+
+    Raises:
+        SubmitError: It is none of these, or is 100 years or longer.
+    """
+    seconds: object = given
+    if isinstance(given, timedelta):
+        seconds = given.total_seconds()
+    elif isinstance(given, str):
+        seconds = seconds_of(given)
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and abs(seconds) < _CENTURY:
+        return seconds
+    raise SubmitError(
+        f"{term} is {reprlib.repr(given)}, no duration of less than 100 years; write seconds, or 30s, 5m, 2h or 1d"
     )
 
 

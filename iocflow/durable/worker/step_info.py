@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any, NoReturn, Protocol
 
 from iocflow.context import RunGroup, StepInfo
 from iocflow.durable.errors import NotTransactionalError, SignalOrderError, SignalTimeoutError
+from iocflow.durable.terms import kept, seconds_in
 from iocflow.durable.worker.memo import Memo
 from iocflow.errors import RunSignal
 
@@ -140,21 +142,26 @@ class DurableStepInfo(StepInfo):
         """
         self.outgoing.append(event)
 
-    def wait_for(self, name: str, *, timeout: float | None = None) -> Any:
+    def wait_for(self, name: str, *, timeout: str | float | timedelta | None = None) -> Any:
         """Return the data of the next signal of that name; without one yet, leave the activity until it comes.
 
-        The run is stored meanwhile and holds nothing. When the signal comes, or `timeout` seconds have passed, the
-        activity is executed again from its beginning, and this returns, or raises, at once.
+        The run is stored meanwhile and holds nothing. When the signal comes, or `timeout` has passed (seconds, a
+        `timedelta`, or `20s`), the activity is executed again from its beginning, and this returns, or raises, at once.
 
         Raises:
+            SubmitError: That is no name of a signal, or no duration.
             SignalTimeoutError: None came in time.
             SignalOrderError: The activity waits for signals in another order than in its earlier execution.
         """
         if self.failure is not None:
             raise SignalOrderError(f"only the activity {self.activity} can wait for {name!r}, not its handler")
+        name = kept("name of a signal", name, where=f"{self.activity} waits for a signal whose name")
+        seconds = (
+            None if timeout is None else seconds_in(f"{self.activity}: the timeout of the wait for {name!r}", timeout)
+        )
         at, self._waits = self._waits, self._waits + 1
         if at >= len(self.got):
-            self._leave(name, timeout)
+            self._leave(name, seconds)
         known, data, late = self.got[at]
         if known != name:
             raise SignalOrderError(

@@ -169,7 +169,12 @@ def test_suspended_runs(iocflow: Any, submit: Submit, told: Told) -> None:
     assert iocflow("worker", FILE, "--until-idle").returncode == 0
     assert iocflow("dead", "drop", FILE).returncode == 2
     assert told("dead", "drop", FILE, "--all") == {"dropped": [first], "left": []}
-    assert iocflow("dead", "replay", FILE, str(second)).returncode == 1
+    assert (done := iocflow("dead", "replay", FILE, str(second))).returncode == 1
+    assert f"left as they are: {second} is queued: only one that is failed or suspended" in done.stderr
+    assert (done := iocflow("dead", "show", FILE, str(second))).returncode == 1
+    assert f"run {second} is queued, not suspended" in done.stderr
+    assert (done := iocflow("retry", FILE, str(first), "--done")).returncode == 1
+    assert f"run {first} is failed with no step in doubt: leave --done out" in done.stderr
     assert iocflow("worker", FILE, "--until-idle").stdout == "no run is ready\n"
     assert [run["state"] for run in told("runs", FILE)] == ["failed", "completed"]
     told("retry", FILE, str(first))
@@ -185,9 +190,9 @@ def test_suspended_runs_are_named_either_way(iocflow: Any, submit: Submit, told:
         done = iocflow("dead", verb, FILE, *words)
         assert (done.returncode, done.stdout) == (code, ""), words
     assert {run["state"] for run in told("runs", FILE)} == {"suspended"}
+    assert told("dead", "show", FILE, "C0", "PO-0")["id"] == told("dead", "show", FILE, str(ids[0]))["id"] == ids[0]
     assert told("dead", verb, FILE, "C0", "PO-0")[answer] == ids[:1]
     assert told("dead", verb, FILE, str(ids[1]), str(ids[2]))[answer] == ids[1:]
-    assert told("dead", "show", FILE, "C0", "PO-0")["id"] == told("dead", "show", FILE, str(ids[0]))["id"] == ids[0]
 
 
 @pytest.mark.service("postgres")
