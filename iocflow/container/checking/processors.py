@@ -19,6 +19,7 @@ from iocflow.for_each import ForEachProcessor
 from iocflow.parallel_split import ParallelSplitProcessor
 from iocflow.sequence import SequenceProcessor
 from iocflow.wiring import BeanInfo, Scalar, Table
+from iocflow.wiring.fresh import unfresh_fields
 
 __all__ = ["KIND_CLASSES", "LATER_PROCESSOR_KEYS", "PROCESSOR_KEYS", "Processors"]
 
@@ -142,3 +143,9 @@ class Processors:
         process.max_steps = checks.number_at(table, "max-steps", owner, 1) or process.max_steps
         process.concurrency = checks.number_at(table, "concurrency", owner, 1)
         read_durable(process, table, checks)
+        if process.context is not None and process.durable is None:  # a durable one is told all that cannot be stored
+            for name, why in unfresh_fields(process.context).items():
+                what = (
+                    f"`context` of {owner}, `{shown(process.context)}`, would not be fresh in each run: {name}: {why}"
+                )
+                checks.error(table.entries["context"].place, what)

@@ -19,13 +19,13 @@ from iocflow.context import ProcessContext, annotation_of
 from iocflow.durable.contexts.kinds import STORABLE, Kind, reach
 from iocflow.durable.errors import ContextTypeError
 from iocflow.errors import SeedError
+from iocflow.wiring.fresh import unfresh
 
 _SEED = "annotate it with the type of the seed, or with None where there is none"
 _UNTYPED = "write the type of what it holds"
 _UNION = "JSON would not tell these types apart; store one of them, or a dataclass with a field for each"
 _KEY = "a key is text in JSON and cannot be read as this; use str, int or another plain type"
 _UNEQUAL = "it has no `__eq__`, so nobody can tell whether it came back as it was"
-_SHARED = "its default is one object that all runs would share, and no record has it; set it in an activity"
 _NO_DATA = "store data as a dataclass, NamedTuple, TypedDict or pydantic model; wire what is no data into the activity"
 _INSTEAD: tuple[tuple[tuple[Any, ...], str], ...] = (
     ((type,), "store its name"),
@@ -88,9 +88,8 @@ def _is_field(annotation: Any) -> bool:
 
 def _reasons(context: type[ProcessContext], name: str, annotation: Any, kind: Kind) -> Iterator[str]:
     """Yield why a field cannot be stored."""
-    default = inspect.getattr_static(context, name, None)
-    if type(default).__hash__ is None:  # as dataclasses judge it
-        yield _SHARED
+    if why := unfresh(context, name):
+        yield why
     if annotation is Any and name == "seed_data":
         yield _SEED
         return

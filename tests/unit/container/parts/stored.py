@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from iocflow.activity import Activity
 from iocflow.context import ProcessContext
@@ -36,6 +36,17 @@ class Buying(ProcessContext):
 
     seed_data: Purchase
     total: int
+
+
+class Basket(ProcessContext):
+    """A context whose fields are not fresh in each run, but for the first ones."""
+
+    KINDS: ClassVar[list[str]] = ["fruit"]
+    constant = ["not annotated"]  # noqa: RUF012 - no field
+    seed_data: None
+    owner: str = "ann"
+    items: list[str] = field(default_factory=list)
+    prices: dict[str, float] = {}  # noqa: RUF012 - the mistake
 
 
 class Unstorable(ProcessContext):
