@@ -22,7 +22,7 @@ def history(
 ) -> ExitCode:
     """Print the journal of a durable run: each step, attempt, signal and operator's command, with time and reason.
 
-    A signal was `taken`, or `run_ended` came before that; neither, and it waits for the run to ask for it.
+    A signal that the run had not asked for when it ended is `unheard`.
     """
     with client_of(session, given) as (client, left):
         entries = client.history(*one_run(left))

@@ -308,7 +308,7 @@ class Client:
         raise AssertionError("the pauses never end")
 
     def history(self, *which: str | int) -> list[Entry]:
-        """Return a run's journal: the outcome of a signal is `taken`, `run_ended`, or empty while it waits."""
+        """Return a run's journal; signals that it had not asked for when it ended are `unheard` there."""
         return self.store.history(self.status(*which).id)
 
     def runs(

@@ -338,7 +338,7 @@ class Store(Protocol):
         """Return runs by id, the newest last: the first so many with an id above `after`, or the newest of them."""
 
     def history(self, run: int) -> list[Entry]:
-        """Return a run's journal; the outcome of a signal is `taken`, `run_ended`, or empty while it waits."""
+        """Return a run's journal; its end is told behind the signals that were `unheard`."""
 
     def counts(self) -> dict[str, int]:
         """Return how many runs are in each state."""

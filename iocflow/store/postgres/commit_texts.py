@@ -123,7 +123,10 @@ ENDED = f"""with c as materialized (select {NOW} as now),
   where run.id = t.run and run.state + 0 = 0 and {_MINE.format(group="t.grp")}
   returning run.id, run.grp, run.key, run.state),
  u as (update signal set fate = 'run_ended' where run = any(:runs) and fate is null
-  and run = any(array(select e.id from e where e.state = 2)))
+  and run = any(array(select e.id from e where e.state = 2)) returning id, run, name),
+ w as (insert into event(run, n, at, kind, name)
+  select u.run, coalesce((select max(s.n) from step s where s.run = u.run), 0), c.now, 'unheard', u.name from u, c
+  order by u.id)
  delete from grp where id = any(array(select e.grp from e where e.state = 2 and e.key is null))"""
 """The end of runs, of signals to them, and of their groups where these have no key, so that nobody submits to them."""
 

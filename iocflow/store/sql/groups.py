@@ -34,9 +34,13 @@ SETTLED = _SETTLED % EMPTY
 UNSETTLED = _SETTLED % OPEN
 """The same while a submission to them may be under way: none is taken for empty."""
 
-JOURNAL = """insert into event(run, n, at, kind, name, outcome, error, who, why, worker, signal) values
+JOURNAL = """insert into event(run, n, at, kind, name, outcome, error, who, why, worker) values
  (:run, coalesce((select max(s.n) from step s where s.run = :run), 0), :now, :kind, :name, :outcome, :error, :who, :why,
- :worker, :signal)"""
+ :worker)"""
+
+_UNHEARD = """insert into event(run, n, at, kind, name)
+ select s.run, coalesce((select max(t.n) from step t where t.run = s.run), 0), :now, 'unheard', s.name
+ from signal s where s.fate is null and s.run in [runs] order by s.id"""
 
 
 def settle(tables: Tables, groups: list[int], *, worker: int = 0, suspect: int = KEEP_SUSPECT) -> None:
@@ -58,11 +62,16 @@ def journal(  # noqa: PLR0913 - the columns of an event
     who: str = "",
     why: str = "",
     worker: int | None = None,
-    signal: int | None = None,
 ) -> None:
     """Write an event of a run."""
     values = {"name": name, "outcome": outcome, "error": error, "who": who, "why": why, "worker": worker}
-    tables.write(JOURNAL, run=run, now=tables.now, kind=kind, signal=signal, **values)
+    tables.write(JOURNAL, run=run, now=tables.now, kind=kind, **values)
+
+
+def unheard(tables: Tables, runs: list[int]) -> None:
+    """Journal the signals that runs which end have not taken, and keep them as dead."""
+    if tables.write(_UNHEARD, runs=runs, now=tables.now):
+        tables.write("update signal set fate = 'run_ended' where fate is null and run in [runs]", runs=runs)
 
 
 def ready(tables: Tables, runs: list[int]) -> None:
@@ -81,7 +90,7 @@ def close(tables: Tables, held: Held, closed: str, outcome: str, reason: str) ->
         now=tables.now,
         run=held.id,
     )
-    tables.write("update signal set fate = 'run_ended' where run = :run and fate is null", run=held.id)
+    unheard(tables, [held.id])
     if held.in_hand:
         revoke(tables, held, only=held.id)
     else:

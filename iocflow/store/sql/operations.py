@@ -28,15 +28,15 @@ def signal(tables: Tables, run: int, name: str, data: bytes) -> bool:
     if held is None:
         return False
     fate = "run_ended" if held.state == CLOSED else None
-    ((id,),) = tables.rows(
-        "insert into signal(run, name, data, at, fate) values (:run, :name, :data, :now, :fate) returning id",
+    tables.write(
+        "insert into signal(run, name, data, at, fate) values (:run, :name, :data, :now, :fate)",
         run=run,
         name=name,
         data=data,
         now=tables.now,
         fate=fate,
     )
-    journal(tables, run, "signal", name=name, signal=int(id))
+    journal(tables, run, "signal", name=name, outcome=fate or "")
     if held.state == ASLEEP and held.waits:
         ready(tables, [run])
         settle(tables, [held.group])

@@ -108,8 +108,7 @@ VIEWS = {
  select id as run, -1 as n, 0 as part, submitted as at, 0 as id, 'submitted' as kind, '' as thread, processor as name,
  null as began, '' as outcome, 0 as attempts, null as error, null as result, submitter as who, '' as why from run
  union all select run, n, 0, t1, 0, kind, thread, name, t0, outcome, attempts, error, result, '', '' from step
- union all select e.run, e.n, 1, e.at, e.id, e.kind, '', e.name, null, coalesce(s.fate, e.outcome), 0, e.error, null,
- e.who, e.why from event e left join signal s on s.id = e.signal
+ union all select run, n, 1, at, id, kind, '', name, null, outcome, 0, error, null, who, why from event
  union all select r.id, coalesce((select max(s.n) from step s where s.run = r.id), 0), 1, r.ended, 9223372036854775806,
  'ended', '', '', null, r.outcome, 0, r.error, null, '', r.reason from run r where r.state = 2
  union all select r.id, coalesce((select max(s.n) from step s where s.run = r.id), 0), 1, r.purged, 9223372036854775807,
@@ -146,10 +145,7 @@ LAUNCHERS = (
 
 OUTBOX = ("""create index step_publish on step(run, n) where kind = 'publish'""",)
 
-SIGNALS = ("""alter table event add column signal bigint""",)
-"""What became of a signal is told where the journal tells of its arrival."""
-
-MIGRATIONS: tuple[tuple[str, ...], ...] = (TABLES, LAUNCHERS, OUTBOX, SIGNALS)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (TABLES, LAUNCHERS, OUTBOX)
 """What leads from each version to the next; the first makes a new store. Views are made anew after each."""
 
 VERSION = len(MIGRATIONS)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from iocflow.store.contract import Batch, Claimed, Ending, Receipt, Rest
 from iocflow.store.errors import FencedError
 from iocflow.store.sql import upkeep
-from iocflow.store.sql.groups import CLEAR_SUSPECT, journal, settle
+from iocflow.store.sql.groups import CLEAR_SUSPECT, journal, settle, unheard
 from iocflow.store.sql.operations import fenced_out
 from iocflow.store.sql.schema import KEPT, QUARANTINED, WOKE
 from iocflow.store.sqlite.claim import claim
@@ -53,8 +53,6 @@ ENDED = """update run set state = case e.state when 'suspended' then 3 else 2 en
  from (select json_extract(value, '$[0]') as run, json_extract(value, '$[1]') as state,
   json_extract(value, '$[2]') as outcome, json_extract(value, '$[3]') as reason, json_extract(value, '$[4]') as error
   from json_each(?2)) e where run.id = e.run"""
-
-UNHEARD = """update signal set fate = 'run_ended' where fate is null and run in (select value from json_each(?))"""
 
 RESTED = """update run set wake = r.until, waits = r.waits, state = case when r.waits = 1 and exists (
   select 1 from signal s where s.run = run.id and s.fate is null and s.id > r.seen) then 0 else 1 end,
@@ -209,7 +207,7 @@ def _end(tables: SqliteTables, endings: Iterable[Ending], signals: int) -> None:
         tables.sql(ENDED, (tables.now, json.dumps(others)))
     if signals:
         closed = [run for run, state, *_ in others if state != "suspended"]
-        tables.sql(UNHEARD, (json.dumps(plain + closed),))
+        unheard(tables, plain + closed)
 
 
 def _rest(tables: SqliteTables, rests: Iterable[Rest]) -> None:

@@ -355,7 +355,7 @@ def test_purging_keeps_the_trail(kit: Kit, store: Store, work: Work) -> None:
     assert store.purge(store.now() - 50) == 1
     assert store.purge(store.now() - 50) == 0
     assert [store.context(run) for run in (old, failed)] == [None, None]
-    assert work.kinds(old) == ["submitted", "step", "signal", "ended", "purged"]
+    assert work.kinds(old) == ["submitted", "step", "signal", "unheard", "ended", "purged"]
     assert not store.retry(failed, **OPERATOR)
     assert store.context(recent) == b'{"n":1}'
     assert [tuple(row) for row in kit.sql("select data from signal")] == [(None,)]

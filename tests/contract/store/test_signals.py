@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from iocflow.store.contract import Batch, Ending, Rest, Store
 from tests.contract.store.stores import Kit
 from tests.contract.store.work import LEASE, Work
@@ -100,21 +102,26 @@ def test_a_signal_to_a_closed_run_is_kept_as_dead(kit: Kit, work: Work) -> None:
     assert [tuple(row) for row in kit.sql("select name, fate from signal")] == [("late", "run_ended")]
 
 
-def test_the_journal_tells_what_became_of_a_signal(kit: Kit, work: Work) -> None:
-    """Of signals of one name, those that a run took are told from those that it had not consumed when it ended."""
-    other, run = work.submit(), work.submit()
-    for one in (other, run, run, run):
-        work.store.signal(one, "go", b"1")
-
-    def fates(run: int) -> list[str]:
-        return [entry.outcome for entry in work.store.history(run) if entry.kind == "signal"]
-
-    assert fates(run) == ["", "", ""]
-    claimed = {one.id: one for one in work.claim(2)}
-    work.commit(taken=[one.id for one in claimed[run].signals[:2]])
-    assert fates(run) == ["taken", "taken", ""]
-    work.end(claimed[run])
-    assert (fates(other), fates(run)) == ([""], ["taken", "taken", "run_ended"])
+@pytest.mark.parametrize("how", ["ended", "cancelled"])
+def test_the_journal_tells_the_signals_that_nobody_took(kit: Kit, work: Work, how: str) -> None:
+    """Of signals of one name, those that a run had not consumed when it ended are told of, before its end."""
+    run, other = work.submit(), work.submit()
+    for name in ("go", "go", "stop", "go"):
+        work.store.signal(run, name, b"1")
+    work.store.signal(other, "go", b"1")
+    if how == "cancelled":
+        assert work.store.cancel(run, who="ann", why="no")
+        unheard = ["go", "go", "stop", "go"]
+    else:
+        claimed = {one.id: one for one in work.claim(2)}
+        work.commit(taken=[one.id for one in claimed[run].signals[:2]])
+        work.end(claimed[run])
+        unheard = ["stop", "go"]
+    entries = work.store.history(run)
+    told = ["unheard"] * len(unheard)
+    assert [entry.kind for entry in entries[-1 - len(told) :]] == [*told, "ended"]
+    assert [entry.name for entry in entries if entry.kind == "unheard"] == unheard
+    assert work.kinds(other) == ["submitted", "signal"]
     assert kit.sql("select count(*) from signal where fate is null")[0][0] == 1
 
 
