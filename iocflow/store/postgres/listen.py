@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import select
 import threading
@@ -12,8 +13,11 @@ from contextlib import contextmanager
 from iocflow.store.postgres.connections import Connection, Connections
 from iocflow.store.postgres.sql import in_schema
 
+LOOK_AFTER = (0.01, 0.1)
+"""Seconds until the first looks: who was submitting when the listener came did not see it, and notifies nobody."""
+
 LOOK_EVERY = 1.0
-"""Seconds between two looks while no notification comes: one may be missed, or the way to here lets none through."""
+"""Seconds between later looks while no notification comes: the way to here may let none through."""
 
 _LOOK = """select coalesce((select g.suspect = 0 from grp g where g.owner is null and g.gate = 0
   order by g.due, g.id limit 1), false)
@@ -70,9 +74,9 @@ class Bell:
         poll = select.poll()
         poll.register(connection.fileno(), select.POLLIN)
         poll.register(rope, select.POLLIN)
-        while True:
+        for most in itertools.chain(LOOK_AFTER, itertools.repeat(LOOK_EVERY)):
             row = connection.execute(self._look, {"shift": shift}).fetchone()
-            pause = min(until - time.monotonic(), LOOK_EVERY)
+            pause = min(until - time.monotonic(), most)
             if row == (True,) or pause <= 0:
                 return
             if poll.poll(pause * 1000):
