@@ -18,6 +18,7 @@ from iocflow.cli.terminal import described, table
 from iocflow.container import App
 from iocflow.context import ProcessContext
 from iocflow.launch import ExitCode, Launch
+from iocflow.launch.ended import failing_activity
 from iocflow.processor import Processor
 from iocflow.run import Outcome, Run, RunEvent, RunStarted, Step, StepFinished, StepOutcome, StepStarted, utc
 
@@ -143,8 +144,8 @@ def show(session: Session, done: Run[Any]) -> None:
     end = styled(done.outcome.name, COLOURS.get(done.outcome.name, "red"))
     write(f"{plain(done.processor)}: {end}{reason} in {duration(done.ended - done.started)}, run {done.id}")
     if done.error is not None:
-        failed = [step.activity for step in done.steps if step.outcome is StepOutcome.FAILED and step.error]
-        at = f"{failed[0]}: " if failed else "before the first activity: " if not done.steps else ""
+        failed = failing_activity(done)
+        at = f"{failed}: " if failed else "before the first activity: " if not done.steps else ""
         session.complain(f"{at}{end_text(done.error)}")  # its traceback is in the log already
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from iocflow.launch.contract import Acknowledgement, acknowledgement_of
 from iocflow.launch.texts import error_text
 from iocflow.run import Outcome, Run, StepOutcome
 
-__all__ = ["Ended"]
+__all__ = ["Ended", "failing_activity"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,36 @@ class Ended:
 
     @property
     def failing_activity(self) -> str:
-        """The path of the activity that failed first; empty when the seed was refused, or the run was interrupted."""
-        rows = self.run.steps if self.run else ()
-        return next((row.activity for row in rows if row.outcome is StepOutcome.FAILED), "")
+        """The path of the activity that failed the run; empty when the seed was refused, or the run was interrupted."""
+        return "" if self.run is None else failing_activity(self.run)
 
     @property
     def reason(self) -> str:
         """Why it failed: the error's class and message; empty without an error."""
         return "" if self.error is None else error_text(self.error)
+
+
+def failing_activity(run: Run[Any]) -> str:
+    """Return the path of the activity that failed a run: the innermost one with the error that ended it.
+
+    Others may have failed before, in a nesting that an outer handler forgave, or after, in a `finally`. Empty when
+    none did, and when the run did not fail.
+    """
+    if run.error is None:
+        return ""
+    failed = [row for row in run.steps if row.outcome is StepOutcome.FAILED]
+    causes = [*_causes(run.error), *_causes(run.error.__cause__)]  # a handler may raise another one
+    path = ""
+    for row in reversed([row for row in failed if any(row.error is one for one in causes)] or failed):
+        if not path or row.activity.startswith(f"{path}/"):
+            path = row.activity
+    return path
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, and the parts of a group."""
+    if error is not None:
+        yield error
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from _causes(part)
