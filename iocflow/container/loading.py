@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from iocflow.activity import Activity
 from iocflow.container.app import App, Objects, Origin
 from iocflow.container.building import Draft, Registry
 from iocflow.container.checking import Examined, examine
@@ -47,6 +49,21 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """What a file is loaded with, for another process to do the same; see `load`."""
+
+    path: str | os.PathLike[str]
+    profiles: tuple[str, ...]
+    values: Mapping[str, Any] | None
+    allow: tuple[str, ...]
+
+    def activity_at(self, place: Place, name: str) -> Activity[Any]:
+        """Return the activity of the step at a place; of the rest of the file only what that needs is built."""
+        made = blueprint(self.path, profiles=self.profiles, values=self.values, allow=self.allow)
+        return made.registry().activity_at(place, name)
+
+
+@dataclass(frozen=True, slots=True)
 class Blueprint:
     """A file that passed all checks; nothing is constructed yet.
 
@@ -56,6 +73,7 @@ class Blueprint:
 
     examined: Examined
     warnings: tuple[Mistake, ...]
+    source: Source
 
     @property
     def processor_ids(self) -> tuple[str, ...]:
@@ -80,8 +98,7 @@ class Blueprint:
         return app
 
     def _built(self, loggers: OwnLoggers) -> App:
-        bench = self.examined.bench
-        registry = Registry(bench.defined, bench.described, self.examined.graph, bench.hooks, self._refusal)
+        bench, registry = self.examined.bench, self.registry()
         registry.build(bench.overrides)
         app = self._app(registry, loggers)
         for key in self.examined.builders:
@@ -90,6 +107,12 @@ class Blueprint:
             except Exception as error:
                 raise registry.failed(key, bench.document.sections[key].place, error) from error
         return app
+
+    def registry(self) -> Registry:
+        """Return what builds the file's objects; it has built none."""
+        bench = self.examined.bench
+        maker = functools.partial(functools.partial, self.source.activity_at)
+        return Registry(bench.defined, bench.described, self.examined.graph, bench.hooks, self._refusal, maker)
 
     def draft(self) -> App:
         """Return the application over stand-ins: its processors have plans, its launchers timings, and none can run.
@@ -155,11 +178,12 @@ def blueprint(
     Raises:
         ConfigurationError: The file has mistakes; all are told.
     """
-    document = read_document(path, profiles=profiles, values=values, allow=allow, secrets=secrets)
+    source = Source(path, tuple(profiles), values, tuple(allow))
+    document = read_document(path, profiles=source.profiles, values=values, allow=source.allow, secrets=secrets)
     examined = examine(document, override or {})
     if document.findings.failed:
         raise refused(document)
-    return Blueprint(examined, _mistakes(document))
+    return Blueprint(examined, _mistakes(document), source)
 
 
 def check(

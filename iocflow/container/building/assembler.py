@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from iocflow.activity import Activity, BoundActivity, FunctionActivity, activity
 from iocflow.async_runner import AsyncRunner
+from iocflow.container.building.isolating import Isolating
 from iocflow.container.checking.description import (
     Bean,
     Block,
@@ -43,9 +44,12 @@ class Values(Protocol):
 class Assembler:
     """Makes one processor of the file, with all the blocks inside."""
 
-    def __init__(self, values: Values, bean_of: Callable[[str], Bean | None], context: Any) -> None:
-        """Take how beans are found, and what makes the contexts."""
+    def __init__(
+        self, values: Values, bean_of: Callable[[str], Bean | None], context: Any, isolating: Isolating | None = None
+    ) -> None:
+        """Take how beans are found, what makes the contexts, and what isolates activities, if any of them are."""
         self._values = values
+        self._isolating = isolating
         self._bean_of = bean_of
         self._context = context
         self._made: dict[Any, Any] = {}
@@ -96,7 +100,11 @@ class Assembler:
             what: Activity[Any] = self._shape(step.what.shape, name=step.what.name)
         else:
             bean = step.what.bean if isinstance(step.what, Inner) else self._bean_of(step.what.id)
-            what = self._activity(step.what, step.name)
+            what = self.activity(step.what, step.name)
+            isolate = step.isolate or (bean and bean.isolate)
+            if isolate and self._isolating is not None:
+                key = step.what.id if isinstance(step.what, Reference) else step.what
+                what = self._once(("isolated", key), functools.partial(self._isolating.activity, step, what))
         rules = step.on_error if bean is None else (*step.on_error, *bean.on_error)
         limit = step.time_limit if bean is None or step.time_limit is not None else bean.time_limit
         mode = step.mode or (bean and bean.mode)
@@ -105,7 +113,7 @@ class Assembler:
         given = {key: word for key, word in options.items() if word}
         return activity(what, name=step.name, on_error=self._chain(rules), time_limit=limit, **given)
 
-    def _activity(self, wire: Reference | Inner, name: str) -> Activity[Any]:
+    def activity(self, wire: Reference | Inner, name: str) -> Activity[Any]:
         """Return the activity of a step; a function becomes one, the same one wherever it stands in the processor."""
         made = self._object(wire)
         if isinstance(made, Activity):

@@ -10,13 +10,16 @@ from typing import Any
 
 from dependency_injector import providers
 
+from iocflow.activity import Activity
 from iocflow.async_runner import AsyncRunner
 from iocflow.container.building.assembler import Assembler
 from iocflow.container.building.builder import Builder, Provider
+from iocflow.container.building.isolating import Isolating
 from iocflow.container.building.lifecycle import Lifecycle
-from iocflow.container.checking.description import Bean, Process, Wire
-from iocflow.container.checking.graph import Graph
+from iocflow.container.checking.description import Bean, Block, Process, Wire
+from iocflow.container.checking.graph import Graph, all_steps, children
 from iocflow.container.failures import BuildError, CloseError, UnfitError
+from iocflow.isolation.messages import Make
 from iocflow.wiring import Place
 
 __all__ = ["Registry"]
@@ -36,16 +39,19 @@ class Registry:
         graph: Graph,
         hooks: Mapping[str, Iterable[Wire]],
         refusal: Callable[[Place, str], BuildError],
+        maker: Callable[[Place, str], Make],
     ) -> None:
         """Take the description; `hooks` are the `observers` and `interceptors` of all processors.
 
-        `refusal` makes the error about what cannot be built at some place.
+        `refusal` makes the error about what cannot be built at some place, `maker` what makes in another process the
+        activity of the step at some place.
         """
         self._beans = beans
         self._processes = processes
         self._graph = graph
         self._hooks = hooks
         self._refusal = refusal
+        self._isolating = Isolating(maker)
         self.runner = AsyncRunner()
         self.processor_ids = tuple(processes)
         self.ids = (*beans, *processes)
@@ -63,9 +69,7 @@ class Registry:
         Raises:
             BuildError: One could not be built; those that were are closed.
         """
-        builder = Builder(self._lifecycle, self._provider_of)
-        for id in self._graph.order:
-            self.providers[id] = providers.Object(overrides[id]) if id in overrides else self._provider(id, builder)
+        self._provide(overrides)
         wanted = self._graph.wanted()
         for id in self._graph.order:
             if id in wanted and self._is_shared(id):
@@ -76,6 +80,22 @@ class Registry:
                 except BaseException:
                     self.close()
                     raise
+
+    def _provide(self, overrides: Mapping[str, object]) -> Builder:
+        builder = Builder(self._lifecycle, self._provider_of)
+        self._replaced += overrides
+        for id in self._graph.order:
+            self.providers[id] = providers.Object(overrides[id]) if id in overrides else self._provider(id, builder)
+        return builder
+
+    def activity_at(self, place: Place, name: str) -> Activity[Any]:
+        """Return the activity of the step at a place, for a process of its own: only what it needs is built."""
+        builder = self._provide({})
+        for process in self._processes.values():
+            for step in all_steps((*children(process.shape), *process.finally_)):
+                if (step.place, step.name) == (place, name) and not isinstance(step.what, Block):
+                    return Assembler(builder, self._beans.get, None).activity(step.what, name)
+        raise self._refusal(place, f"step `{name}` is not there any more: the file was changed")
 
     def failed(self, id: str, place: Place, error: Exception) -> BuildError:
         """Close what was built; return the error about `id`, which tells also what could not be closed."""
@@ -97,6 +117,7 @@ class Registry:
         try:
             self._lifecycle.close()
         finally:
+            self._isolating.close()
             self.runner.close()
 
     @contextlib.contextmanager
@@ -140,7 +161,9 @@ class Registry:
         return providers.ThreadSafeSingleton(functools.partial(self._processor, self._processes[id], builder))
 
     def _processor(self, process: Process, builder: Builder) -> Any:
-        assembler = Assembler(builder, self._beans.get, self._context(process))
+        # What replaces beans are objects of this process.
+        isolating = None if self._replaced else self._isolating
+        assembler = Assembler(builder, self._beans.get, self._context(process), isolating)
         hooks = [self._hook(key, builder) for key in ("observers", "interceptors")]
         return assembler.processor(process, hooks[0], hooks[1], self.runner)
 

@@ -17,7 +17,7 @@ from iocflow.container.checking.given_values import GivenValues
 from iocflow.container.checking.headers import MAKERS, read_header
 from iocflow.container.checking.names import Want
 from iocflow.container.checking.roles import ACTIVITY, Roles
-from iocflow.container.checking.step_options import step_options
+from iocflow.container.checking.step_options import read_step_options
 from iocflow.container.checking.templates import Templates
 from iocflow.container.inspecting.annotations import UNKNOWN, Candidate, fields_of, member_of, shown
 from iocflow.container.inspecting.calling import uncallable
@@ -125,9 +125,9 @@ class Beans:
             bean.depends_on = tuple(Reference(id, place) for id, place in ids if id not in (None, bean.id))
         bean.on_error = self.rules.of(table, bean.owner) or ()
         bean.time_limit = time_limit(table, bean.owner, checks)
-        bean.mode, bean.on_lost = step_options(table, bean.owner, checks)
+        read_step_options(bean, table, bean.owner, checks)
         if not template and bean.kind != "call" and not checks.fits(Candidate(bean.type, bean.loose), ACTIVITY):
-            for key in ("on-error", "time-limit"):
+            for key in ("on-error", "time-limit", "isolate"):
                 if key in table.entries:
                     text = f"`{key}` of {bean.owner} is about an activity, and `{shown(bean.type)}` is none"
                     checks.error(table.keys[key], text, "write it at the activity that uses the bean, or remove it")

@@ -21,7 +21,7 @@ from iocflow.container.checking.description import (
 )
 from iocflow.container.checking.loops import Loops
 from iocflow.container.checking.roles import JOINER
-from iocflow.container.checking.step_options import STEP_OPTIONS, step_options
+from iocflow.container.checking.step_options import STEP_OPTIONS, read_step_options
 from iocflow.container.nodes import is_table
 from iocflow.wiring import Listing, Node, Scalar, Table, check_id, did_you_mean
 
@@ -146,7 +146,7 @@ class Blocks:
 
     def _with_options(self, step: Step, table: Table, what: str) -> Step:
         step.time_limit = time_limit(table, what, self._checks)
-        step.mode, step.on_lost = step_options(table, what, self._checks)
+        read_step_options(step, table, what, self._checks)
         if rules := self._beans.rules.of(table, what):
             step.on_error = (*rules, *step.on_error)
             self._beans.rules.fit(step.on_error, self._context, what)

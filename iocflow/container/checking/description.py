@@ -136,6 +136,7 @@ class Bean:
         loose: Whether the object may be of a subclass of `type`, as what a factory returns.
         time_limit: Seconds for one attempt, where the bean is an activity.
         mode: How a durable run performs it; `on_lost` is what becomes of an attempt of which nobody knows the end.
+        isolate: `process` for an activity in a process of its own.
         demands: What is wanted of the object beyond what `type` promises.
     """
 
@@ -156,6 +157,7 @@ class Bean:
     time_limit: float | None = None
     mode: Chosen | None = None
     on_lost: Chosen | None = None
+    isolate: Chosen | None = None
     demands: list[Demand] = field(default_factory=list)
 
     @property
@@ -179,6 +181,7 @@ class Step:
     time_limit: float | None = None
     mode: Chosen | None = None
     on_lost: Chosen | None = None
+    isolate: Chosen | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iocflow.container.checking.checks import Checks
-from iocflow.container.checking.description import Bean, Block, Inner, Process, Reference, Step
-from iocflow.container.checking.graph import all_steps, children
+from iocflow.container.checking.description import Bean, Block, Process, Reference, Step
+from iocflow.container.checking.graph import all_steps, bean_of, children
 from iocflow.container.checking.step_options import chosen_at
 from iocflow.container.inspecting.annotations import UNKNOWN, shown
 from iocflow.container.inspecting.paths import path_fault, without_prefix
@@ -118,7 +118,7 @@ def _check_steps(processes: Iterable[Process], checks: Checks) -> None:
     used: set[int] = set()
     for process in checks.described.values():
         for step in all_steps((*children(process.shape), *process.finally_)):
-            bean = _bean(step, checks)
+            bean = bean_of(step, checks.defined)
             if process.id in inside:
                 used.add(id(bean))
                 _check_transaction(step, bean, process, checks)
@@ -152,12 +152,6 @@ def _reached(processes: Iterable[Process], checks: Checks) -> set[str]:
             inner = (step.what.id for step in steps if isinstance(step.what, Reference))
             todo += [checks.described[id] for id in inner if id in checks.described]
     return found
-
-
-def _bean(step: Step, checks: Checks) -> Bean | None:
-    if isinstance(step.what, Inner):
-        return step.what.bean
-    return checks.defined.get(step.what.id) if isinstance(step.what, Reference) else None
 
 
 def _is_processor(step: Step, checks: Checks) -> bool:

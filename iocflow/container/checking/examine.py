@@ -9,6 +9,7 @@ from iocflow.activity import Activity
 from iocflow.container.checking.description import Process
 from iocflow.container.checking.durables import check_durables
 from iocflow.container.checking.graph import Graph
+from iocflow.container.checking.isolations import check_isolations
 from iocflow.container.checking.sections import Workbench
 from iocflow.container.checking.warnings import warn_about_state, warn_about_time
 from iocflow.container.extensions import ExtensionError
@@ -63,6 +64,7 @@ def _checked(bench: Workbench) -> tuple[Graph, Mapping[str, Callable[[Wired], ob
     graph.check_captures()
     graph.check_closers()
     check_durables(bench)
+    check_isolations(bench)
     return graph, builders
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import (
@@ -43,6 +43,13 @@ def all_steps(steps: Iterable[Step]) -> Iterator[Step]:
         yield step
         if isinstance(step.what, Block):
             yield from all_steps(children(step.what.shape))
+
+
+def bean_of(step: Step, beans: Mapping[str, Bean]) -> Bean | None:
+    """Return the bean that a step runs; None where that is a processor or a block."""
+    if isinstance(step.what, Inner):
+        return step.what.bean
+    return beans.get(step.what.id) if isinstance(step.what, Reference) else None
 
 
 def _walked(values: Iterable[Value]) -> Iterator[Value]:

@@ -32,14 +32,12 @@ BEAN_KEYS = (
     "time-limit",
     "mode",
     "on-lost",
+    "isolate",
 )
-LATER_BEAN_KEYS = {
-    "undo": "comes with compensation",
-    "isolate": "comes with activities in processes of their own",
-}
+LATER_BEAN_KEYS = {"undo": "comes with compensation"}
 SCOPES = ("singleton", "prototype")
 _INNER_KEYS = tuple(key for key in BEAN_KEYS if key not in ("scope", "parent", "abstract", "depends-on"))
-_CALL_KEYS = ("call", "args", "parent", "abstract", "on-error", "time-limit", "mode", "on-lost")
+_CALL_KEYS = ("call", "args", "parent", "abstract", "on-error", "time-limit", "mode", "on-lost", "isolate")
 
 
 def read_header(id: str, place: Place, table: Table, checks: Checks, *, template: bool = False) -> Bean:

@@ -124,9 +124,10 @@ def _step_schema() -> Schema:
 
 
 def _step_options() -> Schema:
-    """Return the keys that tell how durable runs perform an activity."""
+    """Return the keys that tell how an activity is performed."""
     told = {
         "mode": "How durable runs perform it: with the record written afterwards (the default), or in one transaction.",
+        "isolate": "Whether it runs in a process of its own, which its time limit can kill.",
         "on-lost": "What becomes of an attempt whose process died: it is repeated (the default), or a person decides.",
     }
     return {key: choice(told[key], words) for key, words in STEP_OPTIONS.items()}

@@ -1,4 +1,4 @@
-"""Words to choose from, and the options of steps that are of durable runs alone."""
+"""Words to choose from, and the options of steps that are one of some words."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import get_args
 
 from iocflow.activity import Mode, OnLost
 from iocflow.container.checking.checks import Checks
-from iocflow.container.checking.description import Chosen
+from iocflow.container.checking.description import Bean, Chosen, Step
 from iocflow.container.nodes import described
 from iocflow.wiring import Table, did_you_mean
 
-__all__ = ["STEP_OPTIONS", "chosen_at", "step_options"]
+__all__ = ["STEP_OPTIONS", "chosen_at", "read_step_options"]
 
-STEP_OPTIONS: Mapping[str, tuple[str, ...]] = {"mode": get_args(Mode), "on-lost": get_args(OnLost)}
-"""What only the steps of durable runs have, with the words to choose from; the first one is the default."""
+STEP_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "mode": get_args(Mode),
+    "on-lost": get_args(OnLost),
+    "isolate": ("process",),
+}
+"""What an activity may have, with the words to choose from; the first two are about durable runs."""
 
 
 def chosen_at(table: Table, key: str, owner: str, words: Collection[str], checks: Checks) -> Chosen | None:
@@ -29,7 +33,8 @@ def chosen_at(table: Table, key: str, owner: str, words: Collection[str], checks
     return None
 
 
-def step_options(table: Table, owner: str, checks: Checks) -> tuple[Chosen | None, Chosen | None]:
-    """Return the `mode` and the `on-lost` of an activity or step."""
-    mode, on_lost = (chosen_at(table, key, owner, words, checks) for key, words in STEP_OPTIONS.items())
-    return mode, on_lost
+def read_step_options(of: Bean | Step, table: Table, owner: str, checks: Checks) -> None:
+    """Read the `mode`, the `on-lost` and the `isolate` of an activity or step."""
+    of.mode, of.on_lost, of.isolate = (
+        chosen_at(table, key, owner, words, checks) for key, words in STEP_OPTIONS.items()
+    )

@@ -12,7 +12,7 @@ from typing import Any
 
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Block, Chosen, Step
-from iocflow.container.checking.graph import all_steps, children
+from iocflow.container.checking.graph import all_steps, bean_of, children
 from iocflow.container.checking.roles import Roles
 from iocflow.container.inspecting.annotations import member_of, shown
 from iocflow.wiring import Place
@@ -30,24 +30,29 @@ def warn_about_time(checks: Checks, roles: Roles) -> None:
     for id, bean in checks.defined.items():
         if bean.time_limit is not None and id not in checks.overrides:
             target = bean.target if bean.kind == "call" else bean.type
-            if target is not object and not _keeps_time(target) and not _transactional(bean.mode):
+            excused = bean.isolate is not None or _transactional(bean.mode)
+            if target is not object and not excused and not _keeps_time(target):
                 _warn_of_limit(checks, bean.place, f"the time limit of bean `{id}`", target)
     for process in checks.described.values():
         for step in all_steps((*children(process.shape), *process.finally_)):
             if step.time_limit is None or _transactional(step.mode):
                 continue
-            for target in _targets(step, roles):
+            for target in _targets(step, checks, roles):
                 if not _keeps_time(target):
                     text = f"the time limit of step `{step.name}` of processor `{process.id}`"
                     _warn_of_limit(checks, step.place, text, target)
 
 
-def _targets(step: Step, roles: Roles) -> Iterator[Any]:
-    """Yield the classes and functions that the limit of a step is about; another processor's are its own business."""
+def _targets(step: Step, checks: Checks, roles: Roles) -> Iterator[Any]:
+    """Yield the classes and functions that the limit of a step is about, and that no limit can kill with their process.
+
+    Another processor's are its own business.
+    """
+    bean = bean_of(step, checks.defined)
     if isinstance(step.what, Block):
         for inner in children(step.what.shape):
-            yield from _targets(inner, roles)
-    else:
+            yield from _targets(inner, checks, roles)
+    elif step.isolate is None and (bean is None or bean.isolate is None):
         target = roles.target(step.what)
         if target is not None and target is not object:
             yield target
@@ -62,7 +67,7 @@ def _warn_of_limit(checks: Checks, place: Place, what: str, target: Any) -> None
     checks.warn(
         place,
         f"{what} cannot be enforced: `{shown(target) if isinstance(target, type) else target.__name__}` is not async",
-        "write it as `async def`, or let it look at `context.step.remaining()`",
+        "write it as `async def`, let it look at `context.step.remaining()`, or write `isolate: process`",
     )
 
 
