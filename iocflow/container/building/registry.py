@@ -63,7 +63,7 @@ class Registry:
         Raises:
             BuildError: One could not be built; those that were are closed.
         """
-        builder = Builder(self._lifecycle, self._provider_of)
+        builder = Builder(self._lifecycle, self._provider_of, self._beans.get)
         for id in self._graph.order:
             self.providers[id] = providers.Object(overrides[id]) if id in overrides else self._provider(id, builder)
         wanted = self._graph.wanted()
@@ -107,7 +107,7 @@ class Registry:
         ones are there again, as they were.
         """
         layer = Lifecycle(self.runner)
-        builder = Builder(layer, self._provider_of)
+        builder = Builder(layer, self._provider_of, self._beans.get)
         with self._lock:
             shared = [one for one in self._graph.dependants(id, without=self._replaced) if self._is_shared(one)]
             changed, hooked = [id, *shared], self._hooked

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
+from iocflow.container.checking.bean_steps import BeanSteps
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.complaints import note_complaints
 from iocflow.container.checking.description import Bean, Constant, Inner, Items, Reference, Value, Wire
@@ -42,6 +43,7 @@ class Beans:
         self.values = GivenValues(checks, self.inner)
         self.roles = Roles(checks)
         self.rules = Rules(checks, self.roles, self.wired)
+        self._steps = BeanSteps(checks, self.roles, self.rules)
         self.used_templates: set[str] = set()
         self._abstract: dict[str, Table] = {}
 
@@ -78,6 +80,7 @@ class Beans:
             if id not in self.used_templates:  # with the others, the beans that have their parts from them are checked
                 template = read_header(id, self._checks.templates[id], table, self._checks, template=True)
                 self._complete(template, table, template=True)
+        self._steps.check()
 
     def scope_of(self, id: str) -> str:
         """Return the scope of a declared bean; one that is its own parent is excused."""
@@ -152,6 +155,7 @@ class Beans:
             self._missing(bean, signature, given)
         if len(self._checks.findings.mistakes) == before:
             note_complaints(bean, given, values, self._checks)
+        values = self._steps.of(bean, values)
         positional, keywords = arranged(signature, values, Constant)
         return _spread(positional, signature), keywords
 

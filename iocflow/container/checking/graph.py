@@ -18,6 +18,7 @@ from iocflow.container.checking.description import (
     Shape,
     Split,
     Step,
+    Stepped,
     Steps,
     Value,
 )
@@ -51,6 +52,8 @@ def _walked(values: Iterable[Value]) -> Iterator[Value]:
         yield value
         if isinstance(value, Inner):
             yield from _walked(_of_bean(value.bean))
+        elif isinstance(value, Stepped):
+            yield from _walked((value.wire,))
         elif isinstance(value, Items):
             yield from _walked(value.items)
         elif isinstance(value, Entries):

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack, get_args, get_origin
 
 from iocflow.container.inspecting.annotations import UNKNOWN, is_typed_dict, member_of, resolved
 from iocflow.container.inspecting.typed_dicts import keys_of
@@ -79,8 +79,7 @@ class Signatures:
 
 def _read(target: Any) -> Signature:
     if is_typed_dict(target):
-        keys = {key: Parameter(key, hint, needed) for key, (hint, needed) in keys_of(target).items()}
-        return Signature(keys, open=False, extra=UNKNOWN, returns=target)
+        return Signature(_keys(target), open=False, extra=UNKNOWN, returns=target)
     try:
         signature = inspect.signature(target)
     except (ValueError, TypeError):  # nobody knows, or a class written in C that does not tell
@@ -92,7 +91,11 @@ def _read(target: Any) -> Signature:
         annotation = hints.get(one.name, UNKNOWN)
         several = one.kind is kinds.VAR_POSITIONAL
         if one.kind is kinds.VAR_KEYWORD:
-            extra, is_open = annotation, True
+            options = get_args(annotation)[0] if get_origin(annotation) is Unpack else None
+            if options is None:
+                extra, is_open = annotation, True
+            else:
+                parameters.update(_keys(get_origin(options) or options))
             continue
         if several and annotation is not UNKNOWN:
             annotation = _LIST[annotation]
@@ -106,6 +109,11 @@ def _read(target: Any) -> Signature:
         )
     returns = target if isinstance(target, type) else hints.get("return", UNKNOWN)
     return Signature(parameters, is_open, extra, returns)
+
+
+def _keys(cls: Any) -> dict[str, Parameter]:
+    """Return the keys of a TypedDict as parameters."""
+    return {key: Parameter(key, hint, needed) for key, (hint, needed) in keys_of(cls).items()}
 
 
 def _hints(target: Any) -> Mapping[str, Any]:
