@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
@@ -143,18 +144,20 @@ class Beans:
         if bean.kind == "call":
             signature = signature.without_first()
         values: dict[str, Value] = {}
-        before = len(self._checks.findings.mistakes)
+        mistakes, wrong = self._checks.findings.mistakes, list[str]()
+        before = len(mistakes)
         for key, place, node in given or ():
+            count = len(mistakes)
             if key in signature.parameters or signature.open:
                 values[key] = self.values.value(node, signature.annotation(key), f"`{key}` of {bean.owner}")
             else:
                 self._unknown(bean, place, key, signature)
+            wrong += [key] if len(mistakes) > count else []
         if bean.kind == "call" or template:  # what else a function needs depends on who calls it; see `Roles.acts`
             return (), values
         if given is not None or "args" not in table.entries:
             self._missing(bean, signature, given)
-        if len(self._checks.findings.mistakes) == before:
-            note_complaints(bean, given, values, self._checks)
+        note_complaints(bean, given, values, self._checks, wrong if len(mistakes) > before else None)
         values = self._steps.of(bean, values)
         positional, keywords = arranged(signature, values, Constant)
         return _spread(positional, signature), keywords
@@ -194,6 +197,8 @@ class Beans:
             if isinstance(member, property) and member.fset is not None:
                 written = list(self._checks.signatures.of(member.fset).parameters.values())
                 annotation = written[-1].annotation
+            elif isinstance(member, functools.cached_property) and annotation is UNKNOWN:
+                annotation = self._checks.signatures.of(member.func).returns
             values[key] = self.values.value(node, annotation, f"`{key}` of {bean.owner}")
         return values
 

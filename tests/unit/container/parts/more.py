@@ -252,3 +252,7 @@ class Listed:
 
     def __init__(self, smtp: list[None]) -> None:
         self.smtp = smtp
+
+
+def make_text() -> str:
+    return "text"
