@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from iocflow.activities.arguments import Rule, complaints, demanded, keep
-from iocflow.activities.database import Connection, DatabaseSource, as_database, check_name, rows_of
+from iocflow.activities.database import Connection, DatabaseSource, as_database, check_name, quoted, rows_of
 from iocflow.activities.errors import DatabaseError
 from iocflow.activity import Activity
 from iocflow.errors import SeedError
@@ -76,6 +76,7 @@ class PollQuery(Activity[Any]):
         self.params = params
         self.cursor = cursor
         self.table = table
+        self._table = quoted(table)
         self.batch = batch
         self.key_in_seed = key_in_seed
 
@@ -218,7 +219,7 @@ class PollQuery(Activity[Any]):
             marks = ", ".join("?" * len(some))
             seen = connection.cursor()
             seen.execute(
-                self.database.marked(f"SELECT row_key FROM {self.table} WHERE poll = ? AND row_key IN ({marks})"),
+                self.database.marked(f"SELECT row_key FROM {self._table} WHERE poll = ? AND row_key IN ({marks})"),
                 (self.cursor or self.name, *some),
             )
             known = {key for (key,) in seen.fetchall()} - {again}
@@ -239,7 +240,7 @@ class PollQuery(Activity[Any]):
             cursor = connection.cursor()
             cursor.execute(
                 self.database.marked(
-                    f"INSERT INTO {self.table} (poll, row_key, polled_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+                    f"INSERT INTO {self._table} (poll, row_key, polled_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
                 ),
                 (self.cursor or self.name, key, datetime.now(UTC).isoformat()),
             )
@@ -247,7 +248,7 @@ class PollQuery(Activity[Any]):
 
     def _create_table(self, connection: Connection) -> None:
         connection.cursor().execute(
-            f"CREATE TABLE IF NOT EXISTS {self.table} (poll VARCHAR(200) NOT NULL, row_key VARCHAR(200) NOT NULL,"
+            f"CREATE TABLE IF NOT EXISTS {self._table} (poll VARCHAR(200) NOT NULL, row_key VARCHAR(200) NOT NULL,"
             " polled_at VARCHAR(40) NOT NULL, PRIMARY KEY (poll, row_key))"
         )
 

@@ -148,7 +148,7 @@ class Beans:
         before = len(mistakes)
         for key, place, node in given or ():
             count = len(mistakes)
-            if key in signature.parameters or signature.open:
+            if signature.takes(key):
                 values[key] = self.values.value(node, signature.annotation(key), f"`{key}` of {bean.owner}")
             else:
                 self._unknown(bean, place, key, signature)
@@ -167,9 +167,14 @@ class Beans:
         self._checks.error(
             place,
             f"`{maker}` takes no `{key}`",
-            did_you_mean(key, signature.parameters) if signature.parameters else "it takes nothing",
+            self._instead(key, signature),
             related=[(bean.place, f"{bean.owner} is defined here")] if place.line != bean.place.line else [],
         )
+
+    def _instead(self, key: str, signature: Signature) -> str:
+        if key == signature.bound:
+            return "whoever calls it gives that; take another name"
+        return did_you_mean(key, signature.parameters) if signature.parameters else "it takes nothing"
 
     def _missing(self, bean: Bean, signature: Signature, given: Table | None) -> None:
         """Note what is not given, and needed."""
@@ -216,6 +221,8 @@ class Beans:
             return "which can only be read", "give it to the constructor by `args`"
         if inspect.isfunction(member):
             return "which is a method", did_you_mean(key, fields_of(made))
+        if issubclass(made, tuple) and key in getattr(made, "_fields", ()):
+            return f"and `{shown(made)}` is a tuple", "give it to the constructor by `args`"
         if dataclasses.is_dataclass(made) and made.__dataclass_params__.frozen:  # type: ignore[attr-defined]
             return f"and `{shown(made)}` is frozen", "give it to the constructor by `args`"
         return None

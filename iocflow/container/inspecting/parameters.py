@@ -38,6 +38,7 @@ class Signature:
         parameters: By name, in order.
         open: Whether other names are taken too (`**kwargs`).
         extra: The annotation of those.
+        bound: The parameter that somebody else gives, which cannot be one of those either.
         returns: The annotation of what comes back; of a class, the class.
     """
 
@@ -45,6 +46,11 @@ class Signature:
     open: bool
     extra: Any
     returns: Any
+    bound: str = ""
+
+    def takes(self, name: str) -> bool:
+        """Return whether a value can be given by that name."""
+        return name in self.parameters or (self.open and name != self.bound)
 
     def annotation(self, name: str) -> Any:
         """Return the annotation that a value of that name meets."""
@@ -53,7 +59,9 @@ class Signature:
 
     def without_first(self) -> Signature:
         """Return what is left of it when the first parameter is given by somebody else."""
-        return dataclasses.replace(self, parameters=dict(list(self.parameters.items())[1:]))
+        first = next(iter(self.parameters.values()), None)
+        bound = first.name if first is not None and not first.by_position else ""
+        return dataclasses.replace(self, parameters=dict(list(self.parameters.items())[1:]), bound=bound)
 
 
 class Signatures:
@@ -108,7 +116,16 @@ def _read(target: Any) -> Signature:
             default=one.default,
         )
     returns = target if isinstance(target, type) else hints.get("return", UNKNOWN)
-    return Signature(parameters, is_open, extra, returns)
+    return Signature(parameters, is_open, extra, returns, _self_of(target) if is_open else "")
+
+
+def _self_of(target: Any) -> str:
+    """Return the name of the object itself among the parameters of a class's constructor; empty when it has none."""
+    maker = member_of(target, "__init__") if isinstance(target, type) else None
+    if not inspect.isfunction(maker):
+        return ""
+    first = next(iter(inspect.signature(maker).parameters.values()), None)
+    return first.name if first is not None and first.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD else ""
 
 
 def _keys(cls: Any) -> dict[str, Parameter]:

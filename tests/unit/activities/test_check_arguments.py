@@ -51,6 +51,7 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], dict[str, str]]] = [
     (WriteAudit, {"database": "a.db", "table": ""}, {"table": "'' cannot be a name in SQL"}),
     (WriteAudit, {"database": "", "item_column": "x y"}, {"database": "names no file", "item_column": "cannot be"}),
     (WriteAudit, {"database": "a.db", "values": {"a b": "x..y"}}, {"values": "a b"}),
+    (WriteAudit, {"database": "a.db", "values": {"a": "item.name"}}, {"values": "`each` names no field"}),
     (WriteAudit, {"database": "a.db", "each": "-", "key": "1"}, {"each": "'-'", "key": "'1'"}),
     (Database, {"source": "a.db", "busy_timeout": "5s"}, {"busy_timeout": "as a number, not '5s'"}),
     (Database, {"source": ":memory:", "busy_timeout": -1.0}, {"source": "names no file", "busy_timeout": "0 seconds"}),

@@ -156,6 +156,12 @@ def test_rows_with_which_no_run_can_begin_fill_no_batch(path: Path) -> None:
     assert [seed["name"] for seed in PollQuery(path, QUERY, "id").poll()] == ["ink", "paper"]  # type: ignore[index]
 
 
+def test_words_of_sql_are_names(path: Path) -> None:
+    """The key and the table of the keys can be called by words of SQL."""
+    poll = PollQuery(path, 'SELECT id AS "order", name, price FROM orders', "order", table="table", key_in_seed=False)
+    assert [loaded(poll) for _ in range(4)] == ["ink", "paper", "glue", "idle"]
+
+
 def test_two_pollers_share_no_row(path: Path) -> None:
     """Eight threads that poll at once through objects of their own load every row exactly once."""
     for number in range(37):
