@@ -11,7 +11,7 @@ import pathlib
 import types
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from dependency_injector import providers
 
@@ -83,9 +83,9 @@ class Builder:
         keywords = {name: self._injected(value) for name, value in bean.keywords.items()}
         named = isinstance(bean.target, type) and issubclass(bean.target, Activity) and bool(bean.id)
         if bean.scope == "prototype" and not (bean.set or bean.init or named or bean.demands):
-            return kind(bean.target, *arguments, **keywords)
+            return _provided(kind(bean.target, *arguments), keywords)
         settings = self._injected(Entries(bean.set)) if bean.set else {}
-        return kind(functools.partial(self._made, bean), settings, *arguments, **keywords)
+        return _provided(kind(functools.partial(self._made, bean), settings, *arguments), keywords)
 
     def value(self, value: Value) -> Any:
         """Return the object of a value, made now; a referenced one is shared as its scope says."""
@@ -97,7 +97,7 @@ class Builder:
         if not bean.keywords:
             return providers.Object(bean.target)
         keywords = {name: self._injected(value) for name, value in bean.keywords.items()}
-        return providers.ThreadSafeSingleton(functools.partial, bean.target, **keywords)
+        return _provided(providers.ThreadSafeSingleton(functools.partial, bean.target), keywords)
 
     def _made(self, bean: Bean, settings: Mapping[str, Any], /, *arguments: Any, **keywords: Any) -> Any:
         """Make one object: construct, name, set, initialise.
@@ -169,6 +169,12 @@ def _as_step(bean: Bean, made: Any, chain: list[Any]) -> Any:
     options = {"mode": bean.mode and bean.mode.word, "on_lost": bean.on_lost and bean.on_lost.word}
     given: Any = {key: word for key, word in options.items() if word}
     return activity(made, on_error=chain, time_limit=bean.time_limit, **given)
+
+
+def _provided(provider: Any, keywords: Mapping[str, Any]) -> Provider[Any]:
+    """Return the provider with keyword arguments, of which its own constructor cannot take each: `provides`."""
+    provider.set_kwargs(**keywords)
+    return cast(Provider[Any], provider)
 
 
 def _constant(value: Any) -> Any:
