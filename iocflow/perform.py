@@ -112,7 +112,7 @@ class Performer:
         # Not given the position: errors keep this frame alive, and would keep all positions of a long run.
         try:
             self.bind(command)
-            if command["mode"] in ("execute", "handle"):
+            if command["mode"] in ("execute", "handle", "items", "join"):
                 self.prepare(command, deadline)
             reply: Reply = getattr(self, f"_{command['mode']}")(command)
         except RunSignal as signal:
@@ -128,7 +128,7 @@ class Performer:
         return reply
 
     def prepare(self, command: Command, deadline: float | None) -> None:
-        """Bring `info` up to date for an `execute` or `handle`, as `perform` does by itself.
+        """Bring `info` up to date for what reads the context, as `perform` does by itself.
 
         A new step gets a new one, so that its memo lives as long as the step.
         """

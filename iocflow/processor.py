@@ -213,10 +213,11 @@ class Processor(Composed[C]):
         """Add an application's hooks, outside the processor's own, and its runner; called before the first run."""
         self.parts.observers = (*observers, *self.parts.observers)
         self.parts.interceptors = (*interceptors, *self.parts.interceptors)
-        for observer in self.parts.observers:
-            refuse_unfit(observer)
-        for interceptor in self.parts.interceptors:
-            refuse_unfit(interceptor, "around_step")
+        hooks = [(one, "__call__") for one in self.parts.observers]
+        for hook, method in (*hooks, *((one, "around_step") for one in self.parts.interceptors)):
+            refuse_unfit(hook, method)
+            if not callable(getattr(hook, method, None)):
+                raise TypeError(f"{self.name}: {hook!r} is no observer or interceptor: it has no method {method}")
         self.runner = self._own_runner or runner or AsyncRunner()
         self.calls, self.names = self._plain()
 

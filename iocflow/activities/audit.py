@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from iocflow.activities.arguments import Rule, complaints, demanded, keep, path_rules
-from iocflow.activities.database import DatabaseSource, as_database, check_name
+from iocflow.activities.database import DatabaseSource, as_database, check_name, quoted
 from iocflow.activities.fields import check_path, read_field, read_items
 from iocflow.activity import Activity
 
@@ -72,12 +72,13 @@ class AuditTable:
             DatabaseError: An existing table has other columns, or the database cannot be written.
         """
         now = _now()
-        names = ["run_id", "activity", self.item_column, "processor", "status", "detail", "written_at", "changed_at"]
-        names += self.columns
+        item = quoted(self.item_column)
+        names = ["run_id", "activity", item, "processor", "status", "detail", "written_at", "changed_at"]
+        names += map(quoted, self.columns)
         updates = ", ".join(f"{name} = excluded.{name}" for name in names[3:])
         statement = (
-            f"INSERT INTO {self.table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
-            f" ON CONFLICT (run_id, activity, {self.item_column}) DO UPDATE SET {updates}"
+            f"INSERT INTO {quoted(self.table)} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+            f" ON CONFLICT (run_id, activity, {item}) DO UPDATE SET {updates}"
         )
         with self.database.connect(remaining) as connection:
             cursor = connection.cursor()
@@ -86,8 +87,9 @@ class AuditTable:
 
     def settle(self, run_id: str, item: str, status: str, detail: str = "", remaining: float | None = None) -> bool:
         """Set the status of the run's row about `item`; tell whether there is one."""
-        where = f"run_id = ? AND {self.item_column} = ?"
-        statement = f"UPDATE {self.table} SET status = ?, detail = ?, changed_at = ? WHERE {where}"
+        table = quoted(self.table)
+        where = f"run_id = ? AND {table}.{quoted(self.item_column)} = ?"  # SQLite takes a bare one for text, in doubt
+        statement = f"UPDATE {table} SET status = ?, detail = ?, changed_at = ? WHERE {where}"
         with self.database.connect(remaining) as connection:
             cursor = connection.cursor()
             cursor.execute(self.database.marked(statement), (status, detail, _now(), run_id, item))
@@ -98,10 +100,11 @@ class AuditTable:
         return [*fixed, *(_text(row.values.get(column)) for column in self.columns)]
 
     def _create_statement(self) -> str:
-        fixed = [*_OWN, self.item_column]
-        columns = [f"{name} TEXT NOT NULL" for name in fixed] + [f"{name} TEXT" for name in self.columns]
-        key = f"PRIMARY KEY (run_id, activity, {self.item_column})"
-        return f"CREATE TABLE IF NOT EXISTS {self.table} ({', '.join([*columns, key])})"
+        item = quoted(self.item_column)
+        columns = [f"{name} TEXT NOT NULL" for name in (*_OWN, item)]
+        columns += [f"{quoted(name)} TEXT" for name in self.columns]
+        key = f"PRIMARY KEY (run_id, activity, {item})"
+        return f"CREATE TABLE IF NOT EXISTS {quoted(self.table)} ({', '.join([*columns, key])})"
 
 
 class WriteAudit(Activity[Any]):
@@ -195,6 +198,9 @@ def _rules(given: Mapping[str, Any]) -> Iterator[Rule]:
     """Yield the rules about the fields that are `given`."""
     for column, path in (given.get("values") or {}).items():
         yield "values", partial(check_path, path, f"values.{column}")
+        if not given.get("each") and str(path).startswith("item."):
+            why = f"values.{column}: {path!r} is of an item, and `each` names no field with items"
+            yield demanded("values", None, why)
     yield from path_rules({name: path for name, path in given.items() if path}, "each", "key")
 
 

@@ -171,6 +171,14 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
+def quoted(name: str) -> str:
+    """Return a name that `check_name` let in as it stands in SQL text: `order` and other words of SQL can be names.
+
+    Quoted names keep their case on PostgreSQL, where others lose it; so they lose it here.
+    """
+    return f'"{name.lower()}"'
+
+
 def rows_of(cursor: Any) -> Iterator[dict[str, Any]]:
     """Yield the rows of an executed query, each by its columns' names."""
     names = [column[0] for column in cursor.description or ()]

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from iocflow.activities.arguments import Rule, complaints, demanded, keep
-from iocflow.activities.database import Connection, DatabaseSource, as_database, check_name, rows_of
+from iocflow.activities.database import Connection, DatabaseSource, as_database, check_name, quoted, rows_of
 from iocflow.activities.errors import DatabaseError
 from iocflow.activity import Activity
 from iocflow.errors import SeedError
@@ -63,7 +63,7 @@ class PollQuery(Activity[Any]):
             params: The query's parameters, as the driver takes them.
             cursor: The name under which the keys are kept; the activity's name unless given.
             table: The table they are kept in, created at first use.
-            batch: At most so many rows in one `poll`.
+            batch: At most so many rows in one `poll`; those that make no seed are not counted.
             key_in_seed: Whether the seed is made of all columns, or of all but the key.
 
         Raises:
@@ -76,6 +76,7 @@ class PollQuery(Activity[Any]):
         self.params = params
         self.cursor = cursor
         self.table = table
+        self._table = quoted(table)
         self.batch = batch
         self.key_in_seed = key_in_seed
 
@@ -95,20 +96,21 @@ class PollQuery(Activity[Any]):
             DatabaseError: The query failed, writes, or does not select the key.
         """
         memo, remaining = context.step.memo, context.step.remaining()
-        again, refused = memo.get(_CURSOR_KEPT), list[SeedError]()
-        for key, row in self._new_rows(remaining, again=again):
+        again, refused = memo.get(_CURSOR_KEPT), dict[str, SeedError]()
+        for key, row in self._until(refused, remaining, again):
             try:
                 context.set_seed_data(self.seed_of(row))
             except SeedError as error:
-                refused.append(self._refused(key, error))
+                refused[key] = self._refused(key, error)
                 continue
             if key == again or self._hand_over(key, remaining):
                 memo[_CURSOR_KEPT] = key
-                _log(refused)
+                self._log([*refused.values()])
                 return
         if refused:
-            _log(refused[1:])
-            raise refused[0]
+            first, *others = refused.values()
+            self._log(others)
+            raise first
         context.nothing_to_do()
 
     def poll(self) -> Iterator[object]:
@@ -118,18 +120,27 @@ class PollQuery(Activity[Any]):
         so does one that throws in the `SeedError` of a run that could not begin: why is in the log then, and the row is
         told beside it.
         """
-        for key, row in self._new_rows(None):
+        left, passed, refused = self.batch, dict[str, SeedError](), list[SeedError]()
+        for key, row in self._until(passed):
             try:
                 seed = self.seed_of(row)
             except SeedError as error:
-                _log([self._refused(key, error)])
+                passed[key] = error
+                refused.append(self._refused(key, error))
                 continue
+            self._log(refused)
+            refused = []
             try:
                 yield seed
             except SeedError as error:
+                passed[key] = error
                 logger.warning("%s is left for later polls, no run could begin with it%s", *self._row(key, error))
             else:
                 self._hand_over(key, None)
+                left -= 1
+                if not left:
+                    return
+        self._log(refused)
 
     def seed_of(self, row: Mapping[str, Any]) -> object:
         """Return the seed that `row` makes: its columns by name. Override it for another shape."""
@@ -147,8 +158,34 @@ class PollQuery(Activity[Any]):
             hint = "; key_in_seed: false takes it out" if self.key_in_seed else "; key_in_seed: true puts it in"
         return f"{self.name}: the row with {self.key} {key!a:.200}", hint
 
-    def _new_rows(self, remaining: float | None, again: str | None = None) -> list[tuple[str, dict[str, Any]]]:
-        """Return the first rows that were not handed over, or whose key is `again`; no connection stays open."""
+    def _log(self, refused: Sequence[SeedError]) -> None:
+        """Tell of the rows that make no seed, of very many only the number."""
+        for error in refused[: self.batch]:
+            logger.error("%s", error)
+        if refused[self.batch :]:
+            logger.error("%s: %d more rows make no seed and are left", self.name, len(refused) - self.batch)
+
+    def _until(
+        self, passed: Mapping[str, object], remaining: float | None = None, again: str | None = None
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the new rows, a batch of them or the next ones behind each batch of which some were `passed` over.
+
+        Otherwise rows that make no seed would fill every batch, and those behind them would never have their turn.
+        """
+        before = -1
+        while len(passed) > before:
+            before = len(passed)
+            rows = self._new_rows(remaining, again, passed)
+            yield from rows
+            if len(rows) < self.batch:
+                return
+
+    def _new_rows(
+        self, remaining: float | None, again: str | None, passed: Mapping[str, object]
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """Return the first rows that were not handed over or `passed` over, or whose key is `again`; no connection
+        stays open.
+        """
         with self.database.connect(remaining) as connection:
             self._create_table(connection)
         with self.database.connect(remaining) as connection, self._reading(connection):
@@ -156,7 +193,8 @@ class PollQuery(Activity[Any]):
             cursor.execute(self.query, self.params)
             if cursor.description is None:
                 raise DatabaseError(f"{self.name}: the query returns no rows, not even none; write a SELECT")
-            return list(dict(self._unseen(connection, rows_of(cursor), again)).items())
+            new = ((key, row) for row in rows_of(cursor) if (key := self._key_of(row)) not in passed)
+            return list(dict(self._unseen(connection, new, again)).items())
 
     @contextlib.contextmanager
     def _reading(self, connection: Connection) -> Iterator[None]:
@@ -173,15 +211,15 @@ class PollQuery(Activity[Any]):
             connection.rollback()
 
     def _unseen(
-        self, connection: Connection, rows: Iterator[dict[str, Any]], again: str | None
+        self, connection: Connection, rows: Iterator[tuple[str, dict[str, Any]]], again: str | None
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield at most `batch` of the rows whose keys are not in the table, asking it for many keys at once."""
         left = self.batch
-        while left and (some := {self._key_of(row): row for row in itertools.islice(rows, 100)}):
+        while left and (some := dict(itertools.islice(rows, 100))):
             marks = ", ".join("?" * len(some))
             seen = connection.cursor()
             seen.execute(
-                self.database.marked(f"SELECT row_key FROM {self.table} WHERE poll = ? AND row_key IN ({marks})"),
+                self.database.marked(f"SELECT row_key FROM {self._table} WHERE poll = ? AND row_key IN ({marks})"),
                 (self.cursor or self.name, *some),
             )
             known = {key for (key,) in seen.fetchall()} - {again}
@@ -202,7 +240,7 @@ class PollQuery(Activity[Any]):
             cursor = connection.cursor()
             cursor.execute(
                 self.database.marked(
-                    f"INSERT INTO {self.table} (poll, row_key, polled_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+                    f"INSERT INTO {self._table} (poll, row_key, polled_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
                 ),
                 (self.cursor or self.name, key, datetime.now(UTC).isoformat()),
             )
@@ -210,14 +248,9 @@ class PollQuery(Activity[Any]):
 
     def _create_table(self, connection: Connection) -> None:
         connection.cursor().execute(
-            f"CREATE TABLE IF NOT EXISTS {self.table} (poll VARCHAR(200) NOT NULL, row_key VARCHAR(200) NOT NULL,"
+            f"CREATE TABLE IF NOT EXISTS {self._table} (poll VARCHAR(200) NOT NULL, row_key VARCHAR(200) NOT NULL,"
             " polled_at VARCHAR(40) NOT NULL, PRIMARY KEY (poll, row_key))"
         )
-
-
-def _log(refused: Iterable[SeedError]) -> None:
-    for error in refused:
-        logger.error("%s", error)
 
 
 def _rules(given: Mapping[str, Any]) -> Iterator[Rule]:

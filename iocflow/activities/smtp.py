@@ -87,7 +87,7 @@ class SmtpSender:
     def check_arguments(cls, arguments: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         """Yield what the constructor would refuse."""
         if cls.__init__ is SmtpSender.__init__:
-            yield from complaints(_rules(arguments))
+            yield from complaints(_rules({"user": "", "password": "", **arguments}))
             yield from complaints([("ca_file", partial(_tls_context, arguments.get("ca_file")))])
 
     def send(self, letters: Sequence[Letter], *, remaining: Remaining) -> Iterator[Delivery]:

@@ -60,7 +60,8 @@ class RenderTemplate(Activity[Any]):
         """Yield what the constructor would refuse; the template is read and compiled for that."""
         if cls.__init__ is not RenderTemplate.__init__:
             return
-        yield from complaints(_rules(arguments))
+        left_out = {"template": None, "file": None} if arguments else {}
+        yield from complaints(_rules({**left_out, **arguments}))
         given = [name for name in ("template", "file") if arguments.get(name) is not None]
         if len(given) == 1:
             trusted = bool(arguments.get("trusted"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from iocflow.cli.command import UsageError
-from iocflow.wiring.json_floats import read_float
+from iocflow.wiring.json_floats import read_float, shallow
 
 __all__ = ["parse_json", "read_json", "read_seed"]
 
@@ -49,7 +49,7 @@ def parse_json(source: str, text: str) -> Any:
         raise UsageError(f"{source}: {constant} is no JSON; write a number, or a string")
 
     try:
-        return json.loads(text, parse_constant=refuse, parse_float=read_float)
+        return shallow(json.loads(text, parse_constant=refuse, parse_float=read_float))
     except json.JSONDecodeError as error:
         raise UsageError(f"{source}:{error.lineno}:{error.colno}: {error.msg}; it has to be JSON") from error
     except ValueError as error:
@@ -57,7 +57,7 @@ def parse_json(source: str, text: str) -> Any:
     except OverflowError as error:
         raise UsageError(f"{source}: {error}") from error
     except RecursionError as error:
-        raise UsageError(f"{source}: nested too deeply") from error
+        raise UsageError(f"{source}: nested too deeply; 100 levels are the most") from error
 
 
 def _read(option: str, name: str) -> tuple[str, str]:

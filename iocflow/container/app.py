@@ -13,6 +13,7 @@ from iocflow.async_runner import AsyncRunner
 from iocflow.container.durable_app import DurableApp
 from iocflow.container.failures import ClosedError, CloseError, UnknownIdError, WrongTypeError
 from iocflow.container.inspecting.annotations import Candidate, fits, shown_one
+from iocflow.container.python_wiring import check_wiring
 from iocflow.container.secrets import OwnLoggers, Secrets
 from iocflow.container.stored import Stored
 from iocflow.context import ProcessContext
@@ -101,12 +102,14 @@ class App(DurableApp):
             worker: `threads`, `lease` and the like, in seconds, as `iocflow.durable.settings.WorkerSettings` has them.
 
         Raises:
-            WrongTypeError: One of them is no processor.
+            WrongTypeError: One is no processor, or what stands in it is for another context, or lacks arguments.
             DuplicateNameError: Two processors have the same name.
             UnknownIdError: `durable` names no processor.
             ContextTypeError: The context of a durable processor cannot be stored.
+            UnknownActivityError: The answer of a handler goes to no activity of its processor.
         """
         built = _Built(processors)
+        check_wiring(processors)
         observed, intercepted, started = tuple(observers), tuple(interceptors), tuple(launchers)
         for processor in processors:
             processor.hooked(observed, intercepted, built.runner)

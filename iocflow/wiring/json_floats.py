@@ -8,8 +8,12 @@ from typing import Any
 
 from iocflow.coercion import coerce
 from iocflow.context import ProcessContext, seed_type_of
+from iocflow.errors import SeedError
 
-__all__ = ["WrittenFloat", "fitted", "plain", "read_float"]
+__all__ = ["WrittenFloat", "fitted", "plain", "read_float", "shallow"]
+
+_LEVELS = 100
+"""How deep a document may be nested: fitting it to a type takes several calls a level, and Python allows 1,000."""
 
 
 class WrittenFloat(float):
@@ -40,15 +44,36 @@ def read_float(text: str) -> float:
     return number if repr(number) == text else WrittenFloat(text)
 
 
+def shallow(document: Any) -> Any:
+    """Return the data of a JSON document that is nested 100 levels deep at most.
+
+    Raises:
+        RecursionError: It is nested deeper: what works on it, level by level, would find no end.
+    """
+    level = {0: document}  # by identity: what holds itself would fill each level with more of it
+    for _ in range(_LEVELS + 1):
+        parts = [one.values() if type(one) is dict else one for one in level.values() if type(one) in (dict, list)]
+        if not parts:
+            return document
+        level = {id(one): one for some in parts for one in some if type(one) in (dict, list)}
+    raise RecursionError(f"nested more than {_LEVELS} levels deep")
+
+
 def fitted(document: Any, context: type[ProcessContext]) -> Any:
     """Return the data of a JSON document as the seed of runs with such a context, free of `WrittenFloat`s.
 
     Only what has some is changed: it is fitted to the annotation of `seed_data`, as a run does it. What does not fit,
     or is for a context that takes its seed in its own way, has plain floats and is left to the run.
+
+    Raises:
+        SeedError: It is nested too deeply.
     """
     if type(document) not in (dict, list, WrittenFloat):
         return document
-    bare = plain(document)
+    try:
+        bare = plain(shallow(document))
+    except RecursionError as error:
+        raise SeedError(f"seed: {error}") from None
     if bare is document or context.set_seed_data is not ProcessContext.set_seed_data:
         return bare
     try:

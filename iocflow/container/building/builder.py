@@ -11,15 +11,26 @@ import pathlib
 import types
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from dependency_injector import providers
 
-from iocflow.activity import Activity
+from iocflow.activity import Activity, FunctionActivity, activity
 from iocflow.container.building.lifecycle import Lifecycle
-from iocflow.container.checking.description import Bean, Constant, Entries, Inner, Items, Reference, Value
+from iocflow.container.checking.description import (
+    Bean,
+    Constant,
+    Entries,
+    Inner,
+    Items,
+    Reference,
+    Rule,
+    Stepped,
+    Value,
+)
 from iocflow.container.failures import UnfitError
 from iocflow.container.inspecting.annotations import member_of, shown_one
+from iocflow.error_handling import OnError
 
 __all__ = ["Builder", "Provider"]
 
@@ -48,12 +59,19 @@ _IMMUTABLE = (
 
 
 class Builder:
-    """Makes providers; `provider_of` finds the provider of another bean or processor by its id."""
+    """Makes providers; `provider_of` finds the provider of another bean or processor by its id, `bean_of` the bean."""
 
-    def __init__(self, lifecycle: Lifecycle, provider_of: Callable[[str], Provider[Any]]) -> None:
+    def __init__(
+        self,
+        lifecycle: Lifecycle,
+        provider_of: Callable[[str], Provider[Any]],
+        bean_of: Callable[[str], Bean | None],
+    ) -> None:
         """Take where to note what has to be closed."""
         self._lifecycle = lifecycle
         self._provider_of = provider_of
+        self._bean_of = bean_of
+        self._steps: dict[str, Provider[Any]] = {}
 
     def provider(self, bean: Bean) -> Provider[Any]:
         """Return a new provider of a bean, whose references go to the providers that there are now."""
@@ -65,9 +83,9 @@ class Builder:
         keywords = {name: self._injected(value) for name, value in bean.keywords.items()}
         named = isinstance(bean.target, type) and issubclass(bean.target, Activity) and bool(bean.id)
         if bean.scope == "prototype" and not (bean.set or bean.init or named or bean.demands):
-            return kind(bean.target, *arguments, **keywords)
+            return _provided(kind(bean.target, *arguments), keywords)
         settings = self._injected(Entries(bean.set)) if bean.set else {}
-        return kind(functools.partial(self._made, bean), settings, *arguments, **keywords)
+        return _provided(kind(functools.partial(self._made, bean), settings, *arguments), keywords)
 
     def value(self, value: Value) -> Any:
         """Return the object of a value, made now; a referenced one is shared as its scope says."""
@@ -79,7 +97,7 @@ class Builder:
         if not bean.keywords:
             return providers.Object(bean.target)
         keywords = {name: self._injected(value) for name, value in bean.keywords.items()}
-        return providers.ThreadSafeSingleton(functools.partial, bean.target, **keywords)
+        return _provided(providers.ThreadSafeSingleton(functools.partial, bean.target), keywords)
 
     def _made(self, bean: Bean, settings: Mapping[str, Any], /, *arguments: Any, **keywords: Any) -> Any:
         """Make one object: construct, name, set, initialise.
@@ -113,6 +131,8 @@ class Builder:
             return self._provider_of(value.id)
         if isinstance(value, Inner):
             return self.provider(value.bean)
+        if isinstance(value, Stepped):
+            return self._step(value)
         if isinstance(value, Items):
             items = providers.List(*map(self._injected, value.items)) if value.items else providers.Callable(list)
             return items if value.kind is list else providers.Callable(value.kind, items)
@@ -120,6 +140,41 @@ class Builder:
             return providers.Dict({key: self._injected(one) for key, one in value.entries.items()})
         # Asked for when the object is made: the two beans may need each other.
         return providers.Callable(self._provider_of, value.id)
+
+    def _step(self, value: Stepped) -> Any:
+        """Return the provider of a bean as a step, with its options; the same step wherever the bean stands."""
+        id = value.wire.id if isinstance(value.wire, Reference) else ""
+        bean = self._bean_of(id) if isinstance(value.wire, Reference) else value.wire.bean
+        made = self._injected(value.wire)
+        if bean is None or not (bean.step_options or (bean.kind == "call" and value.sure)):
+            return made
+        if id and id in self._steps:
+            return self._steps[id]
+        kind = providers.ThreadSafeSingleton if id and bean.scope == "singleton" else providers.Factory
+        chain: Any = providers.List(*map(self._handler, bean.on_error)) if bean.on_error else []
+        step = kind(functools.partial(_as_step, bean), made, chain)
+        return self._steps.setdefault(id, step) if id else step
+
+    def _handler(self, rule: Rule) -> Any:
+        answer = self._injected(rule.answer)
+        return providers.Callable(OnError, rule.errors, answer) if rule.errors else answer
+
+
+def _as_step(bean: Bean, made: Any, chain: list[Any]) -> Any:
+    """Return what a bean made, as a step with the bean's options."""
+    if not isinstance(made, Activity):  # the engine knows functions by identity, and two beans may have one
+        made = FunctionActivity(functools.partial(made), name=bean.id or None)
+    if not bean.step_options:
+        return made
+    options = {"mode": bean.mode and bean.mode.word, "on_lost": bean.on_lost and bean.on_lost.word}
+    given: Any = {key: word for key, word in options.items() if word}
+    return activity(made, on_error=chain, time_limit=bean.time_limit, **given)
+
+
+def _provided(provider: Any, keywords: Mapping[str, Any]) -> Provider[Any]:
+    """Return the provider with keyword arguments, of which its own constructor cannot take each: `provides`."""
+    provider.set_kwargs(**keywords)
+    return cast(Provider[Any], provider)
 
 
 def _constant(value: Any) -> Any:

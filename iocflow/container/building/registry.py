@@ -82,7 +82,7 @@ class Registry:
                     raise
 
     def _provide(self, overrides: Mapping[str, object]) -> Builder:
-        builder = Builder(self._lifecycle, self._provider_of)
+        builder = Builder(self._lifecycle, self._provider_of, self._beans.get)
         self._replaced += overrides
         for id in self._graph.order:
             self.providers[id] = providers.Object(overrides[id]) if id in overrides else self._provider(id, builder)
@@ -128,7 +128,7 @@ class Registry:
         ones are there again, as they were.
         """
         layer = Lifecycle(self.runner)
-        builder = Builder(layer, self._provider_of)
+        builder = Builder(layer, self._provider_of, self._beans.get)
         with self._lock:
             shared = [one for one in self._graph.dependants(id, without=self._replaced) if self._is_shared(one)]
             changed, hooked = [id, *shared], self._hooked

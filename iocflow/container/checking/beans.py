@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
+from iocflow.container.checking.bean_steps import BeanSteps
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.complaints import note_complaints
 from iocflow.container.checking.description import Bean, Constant, Inner, Items, Reference, Value, Wire
@@ -42,6 +44,7 @@ class Beans:
         self.values = GivenValues(checks, self.inner)
         self.roles = Roles(checks)
         self.rules = Rules(checks, self.roles, self.wired)
+        self._steps = BeanSteps(checks, self.roles, self.rules)
         self.used_templates: set[str] = set()
         self._abstract: dict[str, Table] = {}
 
@@ -78,6 +81,7 @@ class Beans:
             if id not in self.used_templates:  # with the others, the beans that have their parts from them are checked
                 template = read_header(id, self._checks.templates[id], table, self._checks, template=True)
                 self._complete(template, table, template=True)
+        self._steps.check()
 
     def scope_of(self, id: str) -> str:
         """Return the scope of a declared bean; one that is its own parent is excused."""
@@ -140,18 +144,21 @@ class Beans:
         if bean.kind == "call":
             signature = signature.without_first()
         values: dict[str, Value] = {}
-        before = len(self._checks.findings.mistakes)
+        mistakes, wrong = self._checks.findings.mistakes, list[str]()
+        before = len(mistakes)
         for key, place, node in given or ():
-            if key in signature.parameters or signature.open:
+            count = len(mistakes)
+            if signature.takes(key):
                 values[key] = self.values.value(node, signature.annotation(key), f"`{key}` of {bean.owner}")
             else:
                 self._unknown(bean, place, key, signature)
+            wrong += [key] if len(mistakes) > count else []
         if bean.kind == "call" or template:  # what else a function needs depends on who calls it; see `Roles.acts`
             return (), values
         if given is not None or "args" not in table.entries:
             self._missing(bean, signature, given)
-        if len(self._checks.findings.mistakes) == before:
-            note_complaints(bean, given, values, self._checks)
+        note_complaints(bean, given, values, self._checks, wrong if len(mistakes) > before else None)
+        values = self._steps.of(bean, values)
         positional, keywords = arranged(signature, values, Constant)
         return _spread(positional, signature), keywords
 
@@ -160,9 +167,14 @@ class Beans:
         self._checks.error(
             place,
             f"`{maker}` takes no `{key}`",
-            did_you_mean(key, signature.parameters) if signature.parameters else "it takes nothing",
+            self._instead(key, signature),
             related=[(bean.place, f"{bean.owner} is defined here")] if place.line != bean.place.line else [],
         )
+
+    def _instead(self, key: str, signature: Signature) -> str:
+        if key == signature.bound:
+            return "whoever calls it gives that; take another name"
+        return did_you_mean(key, signature.parameters) if signature.parameters else "it takes nothing"
 
     def _missing(self, bean: Bean, signature: Signature, given: Table | None) -> None:
         """Note what is not given, and needed."""
@@ -190,6 +202,8 @@ class Beans:
             if isinstance(member, property) and member.fset is not None:
                 written = list(self._checks.signatures.of(member.fset).parameters.values())
                 annotation = written[-1].annotation
+            elif isinstance(member, functools.cached_property) and annotation is UNKNOWN:
+                annotation = self._checks.signatures.of(member.func).returns
             values[key] = self.values.value(node, annotation, f"`{key}` of {bean.owner}")
         return values
 
@@ -207,6 +221,8 @@ class Beans:
             return "which can only be read", "give it to the constructor by `args`"
         if inspect.isfunction(member):
             return "which is a method", did_you_mean(key, fields_of(made))
+        if issubclass(made, tuple) and key in getattr(made, "_fields", ()):
+            return f"and `{shown(made)}` is a tuple", "give it to the constructor by `args`"
         if dataclasses.is_dataclass(made) and made.__dataclass_params__.frozen:  # type: ignore[attr-defined]
             return f"and `{shown(made)}` is frozen", "give it to the constructor by `args`"
         return None

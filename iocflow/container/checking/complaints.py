@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Constant, Value
 from iocflow.container.checking.own_handlers import own_handler, refused
 from iocflow.container.inspecting.annotations import shown
 from iocflow.container.nodes import has_unresolved, is_literal
+from iocflow.container.reading.allowing import lies_in
 from iocflow.wiring import Node, Scalar, Table
 
 __all__ = ["note_complaints"]
 
 
-def note_complaints(bean: Bean, given: Table | None, values: Mapping[str, Value], checks: Checks) -> None:
+def note_complaints(
+    bean: Bean, given: Table | None, values: Mapping[str, Value], checks: Checks, wrong: Collection[str] | None
+) -> None:
     """Note what the bean's class says of its arguments, each at its place; an overridden bean is never made.
 
     Args:
-        bean: The bean; whoever calls this knows that its arguments fit their annotations, as far as they are known.
+        bean: The bean.
         given: What the file gives.
         values: The same as values; only constants are shown to the class.
         checks: Takes the mistakes.
+        wrong: The arguments of which it is noted that they do not fit, or None when nothing is noted of any: a class
+            that compares its arguments is asked then only, the ready-made ones tell of each for itself.
     """
     cls = bean.target
     own = own_handler(cls) if bean.kind == "class" and cls is not None else None
     if bean.kind != "class" or bean.id in checks.overrides or not (own or hasattr(cls, "check_arguments")):
         return
+    ready = lies_in(cls.__module__, ("iocflow",))
+    if wrong is not None and not (own or ready):
+        return
     if (given is not None and has_unresolved(given)) or (checks.elsewhere and not own):
         return  # elsewhere there may be other files
-    constants = {name: value.value for name, value in values.items() if isinstance(value, Constant)}
+    fit = {name: value for name, value in values.items() if name not in (wrong or ())}
+    constants = {name: value.value for name, value in fit.items() if isinstance(value, Constant)}
     nodes = {} if given is None else given.entries
     try:
         found = refused(own, constants) if own else cls.check_arguments(constants)
@@ -41,6 +50,8 @@ def note_complaints(bean: Bean, given: Table | None, values: Mapping[str, Value]
         checks.error(bean.place if given is None else given.place, what, "correct the method, or what it is given")
         return
     for name, text in complaints:
+        if ready and name not in constants and len(constants) < len(values):
+            continue  # what is no constant is not shown to the class, which takes it for left out
         node = nodes.get(name)
         place = bean.place if node is None else node.place
         checks.error(place, f"`{name}` of {bean.owner}: {_hidden(text, *nodes.values())}")

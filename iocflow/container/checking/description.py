@@ -29,6 +29,7 @@ __all__ = [
     "Shape",
     "Split",
     "Step",
+    "Stepped",
     "Steps",
     "Value",
     "Wire",
@@ -44,10 +45,11 @@ class Constant:
 
 @dataclass(slots=True, eq=False)
 class Reference:
-    """Another bean or processor, by its id."""
+    """Another bean or processor, by its id; `wanted` is the annotation that it meets, None without one."""
 
     id: str
     place: Place
+    wanted: Any = None
 
 
 @dataclass(slots=True, eq=False)
@@ -60,9 +62,10 @@ class ProviderOf:
 
 @dataclass(slots=True, eq=False)
 class Inner:
-    """A bean without an id, which belongs to the one that holds it."""
+    """A bean without an id, which belongs to the one that holds it; `wanted` is the annotation that it meets."""
 
     bean: Bean
+    wanted: Any = None
 
 
 @dataclass(slots=True, eq=False)
@@ -92,7 +95,19 @@ class Chosen:
     place: Place
 
 
-Value = Constant | Reference | ProviderOf | Inner | Items | Entries
+@dataclass(slots=True, eq=False)
+class Stepped:
+    """A bean given to a processor that is a bean itself, where that takes a step: with the options it is wired by.
+
+    Attributes:
+        sure: Whether the annotation there says that a step is taken; False where nothing does.
+    """
+
+    wire: Wire
+    sure: bool
+
+
+Value = Constant | Reference | ProviderOf | Inner | Items | Entries | Stepped
 
 
 @dataclass(slots=True, eq=False)
@@ -164,6 +179,17 @@ class Bean:
     def owner(self) -> str:
         """The bean in the words of a message about the file."""
         return f"bean `{self.id}`" if self.id else "the inner bean"
+
+    @property
+    def step_options(self) -> tuple[str, ...]:
+        """What it has, as the file calls it, that is of its uses as a step and not of the object."""
+        options = {
+            "on-error": self.on_error,
+            "time-limit": self.time_limit,
+            "mode": self.mode,
+            "on-lost": self.on_lost,
+        }
+        return tuple(key for key, given in options.items() if given not in ((), None))
 
     def __str__(self) -> str:
         """Return `bean ID`, as messages name it; an inner bean goes by what makes it."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from iocflow.container.checking.bean_steps import steps_of
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Block, Process, Reference, Step
 from iocflow.container.checking.graph import all_steps, bean_of, children
@@ -117,7 +118,7 @@ def _check_steps(processes: Iterable[Process], checks: Checks) -> None:
     inside = _reached(processes, checks)
     used: set[int] = set()
     for process in checks.described.values():
-        for step in all_steps((*children(process.shape), *process.finally_)):
+        for step in _steps(process, checks):
             bean = bean_of(step, checks.defined)
             if process.id in inside:
                 used.add(id(bean))
@@ -148,10 +149,20 @@ def _reached(processes: Iterable[Process], checks: Checks) -> set[str]:
         process = todo.pop()
         if process.id not in found:
             found.add(process.id)
-            steps = all_steps((*children(process.shape), *process.finally_))
-            inner = (step.what.id for step in steps if isinstance(step.what, Reference))
+            inner = (step.what.id for step in _steps(process, checks) if isinstance(step.what, Reference))
             todo += [checks.described[id] for id in inner if id in checks.described]
     return found
+
+
+def _steps(process: Process, checks: Checks) -> Iterator[Step]:
+    """Yield the steps of a processor with those inside, also of processors that are beans."""
+    todo, seen = list(all_steps((*children(process.shape), *process.finally_))), set[Bean]()
+    for step in todo:
+        yield step
+        bean = bean_of(step, checks.defined)
+        if bean is not None and bean not in seen:
+            seen.add(bean)
+            todo += [Step(bean.place, wire.id if isinstance(wire, Reference) else "", wire) for wire in steps_of(bean)]
 
 
 def _is_processor(step: Step, checks: Checks) -> bool:

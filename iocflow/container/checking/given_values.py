@@ -69,7 +69,7 @@ class GivenValues:
             return Constant(None)
         if node.tag == "ref":
             self._checks.require(id, annotation, what, node.place)
-            return Reference(id, node.place)
+            return Reference(id, node.place, annotation)
         self._provider(id, node, annotation, what)
         return ProviderOf(id, node.place)
 
@@ -96,7 +96,7 @@ class GivenValues:
             bean.demands.append(wants(annotation, what, node.place))
         else:
             self._checks.awaits(Candidate(bean.type), annotation, f"{what} is {shown_one(bean.type)}", node.place)
-        return Inner(bean)
+        return Inner(bean, annotation)
 
     def _items(self, node: Listing, annotation: Any, what: str) -> Value:
         found = _generic(annotation, _LISTS)

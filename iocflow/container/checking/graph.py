@@ -18,8 +18,10 @@ from iocflow.container.checking.description import (
     Shape,
     Split,
     Step,
+    Stepped,
     Steps,
     Value,
+    Wire,
 )
 from iocflow.container.inspecting.annotations import shown
 from iocflow.context import ProcessContext
@@ -47,9 +49,12 @@ def all_steps(steps: Iterable[Step]) -> Iterator[Step]:
 
 def bean_of(step: Step, beans: Mapping[str, Bean]) -> Bean | None:
     """Return the bean that a step runs; None where that is a processor or a block."""
-    if isinstance(step.what, Inner):
-        return step.what.bean
-    return beans.get(step.what.id) if isinstance(step.what, Reference) else None
+    return None if isinstance(step.what, Block) else wired(step.what, beans)
+
+
+def wired(wire: Wire, beans: Mapping[str, Bean]) -> Bean | None:
+    """Return the bean that stands where one is named; None where that is a processor."""
+    return wire.bean if isinstance(wire, Inner) else beans.get(wire.id)
 
 
 def _walked(values: Iterable[Value]) -> Iterator[Value]:
@@ -58,6 +63,8 @@ def _walked(values: Iterable[Value]) -> Iterator[Value]:
         yield value
         if isinstance(value, Inner):
             yield from _walked(_of_bean(value.bean))
+        elif isinstance(value, Stepped):
+            yield from _walked((value.wire,))
         elif isinstance(value, Items):
             yield from _walked(value.items)
         elif isinstance(value, Entries):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from iocflow.container.checking.bean_steps import steps_of
 from iocflow.container.checking.checks import Checks
 from iocflow.container.checking.description import Bean, Block, Chosen, Process, Step
-from iocflow.container.checking.graph import all_steps, bean_of, children
+from iocflow.container.checking.graph import all_steps, bean_of, children, wired
 from iocflow.container.checking.roles import ACTIVITY
 from iocflow.container.inspecting.annotations import Candidate
 
@@ -22,6 +23,11 @@ def check_isolations(checks: Checks) -> None:
             if option is not None:
                 _check(step, bean, option, process, checks)
     for bean in checks.defined.values():
+        for inner in filter(None, (wired(wire, checks.defined) for wire in steps_of(bean))):
+            used.add(id(inner))
+            if inner.isolate:
+                text = f"`isolate` of {inner.owner} has no effect in {bean.owner}, a processor that is a bean"
+                checks.error(inner.isolate.place, text, "remove it, or wire the processor under `processors`")
         acts = bean.kind == "call" or checks.fits(Candidate(bean.type, bean.loose), ACTIVITY)
         if bean.isolate and acts and id(bean) not in used:
             text = f"`isolate` of {bean.owner} has no effect: no processor of this file has it as a step"

@@ -13,7 +13,8 @@ from iocflow.container.checking.durables import read_durable
 from iocflow.container.inspecting.annotations import shown
 from iocflow.container.inspecting.calling import refusal, uncallable
 from iocflow.container.nodes import described
-from iocflow.context import ProcessContext
+from iocflow.context import ProcessContext, seed_type_of
+from iocflow.errors import SeedError
 from iocflow.exclusive_choice import ExclusiveChoiceProcessor
 from iocflow.for_each import ForEachProcessor
 from iocflow.parallel_split import ParallelSplitProcessor
@@ -100,6 +101,12 @@ class Processors:
         if why := uncallable(cls, method, awaited=False) or refusal(cls, method, ("seed_data",)):
             text = f"{what} is {described(node)}, whose `{method}` {why}"
             self._checks.error(node.place, text, f"write `def {method}(self, seed_data)`")
+        if cls.set_seed_data is ProcessContext.set_seed_data:
+            try:
+                seed_type_of(cls)
+            except SeedError as error:
+                text = f"{what} is {described(node)}, which can be given no seed: {error}"
+                self._checks.warn(node.place, text)
         needed = [one.name for one in self._checks.signatures.of(cls).parameters.values() if one.required]
         if dotted and needed:
             text = f"{what} is {described(node)}, which cannot be made without `{'`, `'.join(needed)}`"

@@ -29,6 +29,7 @@ __all__ = [
     "members",
     "met_by",
     "missing",
+    "no_method",
     "resolved",
     "shown",
     "shown_one",
@@ -105,6 +106,13 @@ def member_of(cls: type, name: str) -> Any:
     return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
 
 
+def no_method(cls: type, name: str) -> bool:
+    """Whether what a class defines under a name certainly cannot be called, as `execute = None`."""
+    defined = any(name in vars(base) for base in cls.__mro__)
+    found = member_of(cls, name)
+    return defined and not callable(found) and not hasattr(found, "__get__")
+
+
 def unwrapped(annotation: Any) -> Any:
     """Return what lies inside `Annotated`, `NewType`, `Final`, `NotRequired` and `type X = …`."""
     while True:
@@ -176,9 +184,20 @@ def _fits(candidate: Candidate, annotation: Any) -> bool:
     if cls is collections.abc.Callable:
         return candidate.has("__call__")
     if is_protocol(cls):
-        return all(map(candidate.has, members(cls)))
+        return not any(_lacks(candidate, cls, name) for name in members(cls))
     cls = dict if is_typed_dict(cls) else cls  # an object does not show that it has such keys
     return candidate.is_a(cls) or (candidate.loose and issubclass(cls, candidate.cls))
+
+
+def _lacks(candidate: Candidate, protocol: type, name: str) -> bool:
+    """Whether the candidate has not what a Protocol names, or no method where that has one."""
+    if not candidate.has(name):
+        return True
+    if not inspect.isfunction(member_of(protocol, name)):
+        return False
+    if candidate.objects:
+        return not all(callable(getattr(one, name)) for one in candidate.objects)
+    return no_method(candidate.cls, name)
 
 
 def shown(annotation: Any) -> str:
@@ -207,10 +226,10 @@ def shown_one(annotation: Any) -> str:
 
 def missing(candidate: Candidate, annotation: Any) -> str:
     """Return what a Protocol names and the candidate has not, in words."""
-    lacking = [
-        name for one in alternatives(annotation) if is_protocol(one) for name in members(one) if not candidate.has(name)
-    ]
-    return f" without {', '.join(f'`{name}`' for name in lacking)}" if lacking else ""
+    protocols = [one for one in alternatives(annotation) if is_protocol(one)]
+    lacking = [name for one in protocols for name in members(one) if _lacks(candidate, one, name)]
+    without = [f"`{name}`" if not candidate.has(name) else f"a method `{name}`" for name in lacking]
+    return f" without {', '.join(without)}" if without else ""
 
 
 def resolved(owner: Any) -> Mapping[str, Any]:

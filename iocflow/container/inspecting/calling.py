@@ -6,7 +6,15 @@ import inspect
 from collections.abc import Awaitable, Collection, Sequence
 from typing import Any
 
-from iocflow.container.inspecting.annotations import UNKNOWN, classes_in, is_protocol, member_of, members, resolved
+from iocflow.container.inspecting.annotations import (
+    UNKNOWN,
+    classes_in,
+    is_protocol,
+    member_of,
+    members,
+    no_method,
+    resolved,
+)
 from iocflow.errors import deferral
 
 __all__ = ["protocol_deferral", "protocol_refusal", "refusal", "takes", "uncallable", "yielding"]
@@ -54,7 +62,7 @@ def uncallable(target: Any, name: str, *, awaited: bool) -> str:
     """
     if isinstance(target, type):
         found = member_of(target, name)
-        if found is not None and not callable(found) and not hasattr(found, "__get__"):
+        if no_method(target, name):
             return "is no method"
         target = getattr(found, "__func__", found)
     return deferral(target, awaited=awaited)

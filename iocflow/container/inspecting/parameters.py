@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack, get_args, get_origin
 
 from iocflow.container.inspecting.annotations import UNKNOWN, is_typed_dict, member_of, resolved
 from iocflow.container.inspecting.typed_dicts import keys_of
@@ -38,6 +38,7 @@ class Signature:
         parameters: By name, in order.
         open: Whether other names are taken too (`**kwargs`).
         extra: The annotation of those.
+        bound: The parameter that somebody else gives, which cannot be one of those either.
         returns: The annotation of what comes back; of a class, the class.
     """
 
@@ -45,6 +46,11 @@ class Signature:
     open: bool
     extra: Any
     returns: Any
+    bound: str = ""
+
+    def takes(self, name: str) -> bool:
+        """Return whether a value can be given by that name."""
+        return name in self.parameters or (self.open and name != self.bound)
 
     def annotation(self, name: str) -> Any:
         """Return the annotation that a value of that name meets."""
@@ -53,7 +59,9 @@ class Signature:
 
     def without_first(self) -> Signature:
         """Return what is left of it when the first parameter is given by somebody else."""
-        return dataclasses.replace(self, parameters=dict(list(self.parameters.items())[1:]))
+        first = next(iter(self.parameters.values()), None)
+        bound = first.name if first is not None and not first.by_position else ""
+        return dataclasses.replace(self, parameters=dict(list(self.parameters.items())[1:]), bound=bound)
 
 
 class Signatures:
@@ -79,8 +87,7 @@ class Signatures:
 
 def _read(target: Any) -> Signature:
     if is_typed_dict(target):
-        keys = {key: Parameter(key, hint, needed) for key, (hint, needed) in keys_of(target).items()}
-        return Signature(keys, open=False, extra=UNKNOWN, returns=target)
+        return Signature(_keys(target), open=False, extra=UNKNOWN, returns=target)
     try:
         signature = inspect.signature(target)
     except (ValueError, TypeError):  # nobody knows, or a class written in C that does not tell
@@ -92,7 +99,11 @@ def _read(target: Any) -> Signature:
         annotation = hints.get(one.name, UNKNOWN)
         several = one.kind is kinds.VAR_POSITIONAL
         if one.kind is kinds.VAR_KEYWORD:
-            extra, is_open = annotation, True
+            options = get_args(annotation)[0] if get_origin(annotation) is Unpack else None
+            if options is None:
+                extra, is_open = annotation, True
+            else:
+                parameters.update(_keys(get_origin(options) or options))
             continue
         if several and annotation is not UNKNOWN:
             annotation = _LIST[annotation]
@@ -105,7 +116,21 @@ def _read(target: Any) -> Signature:
             default=one.default,
         )
     returns = target if isinstance(target, type) else hints.get("return", UNKNOWN)
-    return Signature(parameters, is_open, extra, returns)
+    return Signature(parameters, is_open, extra, returns, _self_of(target) if is_open else "")
+
+
+def _self_of(target: Any) -> str:
+    """Return the name of the object itself among the parameters of a class's constructor; empty when it has none."""
+    maker = member_of(target, "__init__") if isinstance(target, type) else None
+    if not inspect.isfunction(maker):
+        return ""
+    first = next(iter(inspect.signature(maker).parameters.values()), None)
+    return first.name if first is not None and first.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD else ""
+
+
+def _keys(cls: Any) -> dict[str, Parameter]:
+    """Return the keys of a TypedDict as parameters."""
+    return {key: Parameter(key, hint, needed) for key, (hint, needed) in keys_of(cls).items()}
 
 
 def _hints(target: Any) -> Mapping[str, Any]:

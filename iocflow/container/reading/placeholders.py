@@ -44,7 +44,10 @@ class PlaceholderError(IocflowError):
 
     Attributes:
         remedy: What to write instead.
+        before: What stands before it in the text.
     """
+
+    before: Template = ()
 
     def __init__(self, what: str, remedy: str) -> None:
         """Take the two halves of the message."""
@@ -73,7 +76,11 @@ def _parts(text: str, position: int, depth: int, opened: int) -> tuple[Template,
         literal += text[position : token.start()]
         position = token.end()
         if token[0] == "${":
-            placeholder, position = _placeholder(text, token.start(), depth)
+            try:
+                placeholder, position = _placeholder(text, token.start(), depth)
+            except PlaceholderError as error:
+                error.before = tuple(parts)
+                raise
             parts += [literal, placeholder] if literal else [placeholder]
             literal = ""
         elif token[0] == "}" and depth:

@@ -131,6 +131,7 @@ class Resolver:
             try:
                 template = self._templates[text] = parse_template(text)
             except PlaceholderError as error:
+                self._filled(error.before, node.place)  # whose mistakes are told as well
                 self._findings.error(node.place, str(error), error.remedy)
         return template
 

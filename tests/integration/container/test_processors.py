@@ -278,3 +278,60 @@ def test_names(loaded: Loaded) -> None:
         done = run(app)
         assert trail(done) == ["a", "self-named"]
         assert done.context.lines == ["a", "me"]
+
+
+def test_beans_in_a_processor_that_is_a_bean_keep_their_options(loaded: Loaded) -> None:
+    """A bean's handlers, limit and id go with it into a processor that is wired as a bean, however it is taken."""
+    with loaded("""
+        beans:
+          bad: {class: .Work, args: {fails: 9}, on-error: {then: {goto: second}}}
+          slow: {class: .Slow, time-limit: 10ms, on-error: alert}
+          never: {class: .Work}
+          first: {call: .observe}
+          second: {call: .observe}
+          alert: {class: iocflow.RetryingErrorHandler, args: {attempts: 2, delay: 0}}
+          ready:
+            class: iocflow.SequenceProcessor
+            args: {steps: [!ref first, !ref bad, !ref never, !ref second], context: !type .Order}
+          routed:
+            class: iocflow.ExclusiveChoiceProcessor
+            args:
+              routes: {bad: end, second: end}
+              steps: {bad: !ref bad, second: !ref second}
+              context: !type .Order
+          unsaid: {class: .own.Unsaid, args: {steps: [!ref second, !ref slow]}}
+        processors:
+          p: {context: .Order, sequence: [ready, routed, unsaid]}
+    """) as app:
+        run = app.processor("p").launch()
+        assert trail(run) == [
+            "ready/first",
+            "ready/bad HANDLED",
+            "ready/second",
+            "ready",
+            "routed/bad HANDLED",
+            "routed/second",
+            "routed",
+            "unsaid/observe",
+            "unsaid/slow FAILED",
+            "unsaid FAILED",
+        ]
+        assert [step.attempts for step in run.steps if step.activity == "unsaid/slow"] == [2]
+        assert isinstance(run.error, TimeoutError)
+
+
+def test_overriding_a_step_of_a_processor_that_is_a_bean(loaded: Loaded) -> None:
+    """A step's options stay when the bean is overridden for a while, and the former step is there again afterwards."""
+    with loaded("""
+        beans:
+          bad: {class: .Work, args: {fails: 9}, on-error: {then: continue}}
+          pair:
+            class: .own.Pair
+            args: {first: !ref bad, second: !new {class: .Work, args: {fails: 9}, on-error: {then: continue}}}
+        processors:
+          p: {context: .Order, sequence: [pair]}
+    """) as app:
+        every = ["pair/bad HANDLED", "pair/work HANDLED", "pair"]
+        with app.override("bad", Work()):
+            assert trail(app.processor("p").do_activities()) == ["pair/work", "pair/work-2 HANDLED", "pair"]
+        assert trail(app.processor("p").do_activities()) == every

@@ -232,3 +232,18 @@ def test_ids_that_are_words_of_containers(loaded: Loaded) -> None:
     body = "beans:\n" + "".join(f"  {name}: {{class: .Smtp, args: {{host: {name}}}}}\n" for name in names)
     with loaded(body) as app:
         assert [app[name].host for name in names] == list(names)
+
+
+def test_arguments_may_have_any_name(loaded: Loaded) -> None:
+    """Names that the providers of the container itself take are like any other."""
+    with loaded("""
+        beans:
+          one: {class: .Values, args: {provides: 1, bean: 2, cls: 3, settings: 4}}
+          each: {class: .Values, scope: prototype, args: {provides: 1}}
+          holder: {class: .Hub, args: {anything: [!ref one, !ref each]}}
+          act: {call: .takes_any, args: {provides: 5, holder: !ref holder}}
+        processors:
+          p: {context: .Order, sequence: [act]}
+    """) as app:
+        run = app.processor("p").do_activities().raise_for_error()
+        assert run.context.lines == [{"provides": 1, "bean": 2, "cls": 3, "settings": 4}, {"provides": 1}, 5]

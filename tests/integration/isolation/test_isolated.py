@@ -163,7 +163,7 @@ def test_a_process_serves_one_attempt_after_another(isolate: Isolate) -> None:
     first, again = run(one).context.pid, run(one).context.pid
     assert first == again != os.getpid()
     os.kill(first, signal.SIGKILL)
-    eventually(lambda: gone(first))
+    eventually(lambda: not one._idle[0].alive)
     another = run(one)
     assert another.outcome.name == "COMPLETED"
     one.close()

@@ -119,6 +119,27 @@ def test_missing_fields_are_named(tmp_path: Path) -> None:
     assert not (tmp_path / "a.db").exists()
 
 
+def test_words_of_sql_are_names(tmp_path: Path) -> None:
+    """Table and columns can be called by words of SQL; a table that was made without care for them is written on."""
+    path = tmp_path / "audit.db"
+    with closing(sqlite3.connect(path)) as connection:
+        fixed = "run_id, activity, processor, status, detail, written_at, changed_at"
+        connection.execute(f"CREATE TABLE Old ({fixed}, Who, PRIMARY KEY (run_id, activity, Who))")
+    for table, item, column in (("order", "group", "select"), ("TABLE", "User", "From"), ("old", "who", "status2")):
+        if table == "old":
+            with closing(sqlite3.connect(path)) as connection:
+                connection.execute("ALTER TABLE Old ADD COLUMN Status2")
+        audit = WriteAudit(
+            path, {column: "seed_data.route"}, each="recipients", key="address", table=table, item_column=item
+        )
+        audit.execute(mailing())
+        assert audit.trail.settle("run-1", "a@example.com", "sent")
+        assert rows(path, f'"{item}", status, "{column}"', f'"{table}"') == [
+            ("a@example.com", "sent", "117"),
+            ("b@example.com", "written", "117"),
+        ]
+
+
 def test_the_audits_own_columns_are_refused(tmp_path: Path) -> None:
     """A further column, or the one of the items, cannot have the name of another, in upper case neither."""
     with closing(sqlite3.connect(":memory:")) as connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -114,6 +115,51 @@ def test_a_batch_bounds_one_poll(path: Path) -> None:
     found = [[seed["name"] for seed in poll.poll()] for _ in range(4)]  # type: ignore[index]
     assert [len(names) for names in found] == [120, 120, 13, 0]
     assert [*chain(*found)] == ["ink", "paper", "glue", *(f"n{number}" for number in range(250))]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3])
+@pytest.mark.parametrize("place_of_bad", [0, 1])
+def test_rows_that_make_no_seed_fill_no_batch(
+    path: Path, batch: int, place_of_bad: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rows behind ever so many that make no seed have their turn, in both uses; those are told, and stay."""
+    for _ in range(5):
+        place(path, "bad", price="much", placed=place_of_bad)
+    place(path, "tape", placed=2)
+
+    class Checked(PollQuery):
+        def seed_of(self, row: Mapping[str, Any]) -> object:
+            if row["price"] == "much":
+                raise SeedError("seed.price: too much")
+            return super().seed_of(row)
+
+    activity = PollQuery(path, QUERY, "id", batch=batch)
+    assert [loaded(activity) for _ in range(4)] == ["ink", "paper", "glue", "tape"]
+    with pytest.raises(SeedError, match="makes no seed"):
+        loaded(activity)
+    caplog.clear()
+    bean = Checked(path, QUERY, "id", batch=batch, cursor="bean")
+    polls = [[seed["name"] for seed in bean.poll()] for _ in range(6)]  # type: ignore[index]
+    assert [*chain(*polls)] == ["ink", "paper", "glue", "tape"]
+    assert max(map(len, polls)) == min(batch, 4)
+    assert "makes no seed" in caplog.text
+    assert "more rows make no seed" in caplog.text
+
+
+def test_rows_with_which_no_run_can_begin_fill_no_batch(path: Path) -> None:
+    """A poller that hears of one row after the other that no run could begin with goes on to those behind them."""
+    seeds = PollQuery(path, QUERY, "id", batch=1).poll()
+    assert next(seeds)["name"] == "ink"  # type: ignore[index]
+    assert seeds.throw(SeedError("ink"))["name"] == "paper"  # type: ignore[attr-defined]
+    assert seeds.throw(SeedError("paper"))["name"] == "glue"  # type: ignore[attr-defined]
+    assert next(seeds, None) is None
+    assert [seed["name"] for seed in PollQuery(path, QUERY, "id").poll()] == ["ink", "paper"]  # type: ignore[index]
+
+
+def test_words_of_sql_are_names(path: Path) -> None:
+    """The key and the table of the keys can be called by words of SQL."""
+    poll = PollQuery(path, 'SELECT id AS "order", name, price FROM orders', "order", table="table", key_in_seed=False)
+    assert [loaded(poll) for _ in range(4)] == ["ink", "paper", "glue", "idle"]
 
 
 def test_two_pollers_share_no_row(path: Path) -> None:

@@ -41,6 +41,7 @@ def test_seed_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         ("NaN", "NaN is no JSON"),
         ('{"x": [-1e999]}', "--seed: -1e999 is too large for a number; write it as a string"),
         ("[" * 100_000, "nested too deeply"),
+        *(("[" * deep + "]" * deep, "nested too deeply; 100 levels") for deep in (101, 490, 960)),
         ("[1, " + "9" * 5000 + "]", "--seed: it has a number of thousands of digits; write it as a string"),
         ("@nowhere.json", "--seed @nowhere.json: No such file or directory"),
         ("@.", "Is a directory"),

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from behaviour.parts import Asking, Box, BrokenError, add, fail_twice, fill
 from unit.core.conftest import Wire
-from unit.core.kit import each, inner, split
+from unit.core.kit import each, inner, nothing, split
 
 from iocflow import (
     PASS,
     ExclusiveChoiceProcessor,
     ForEachProcessor,
     GoTo,
+    ParallelSplitProcessor,
     ProcessContext,
     Retry,
     RetryingErrorHandler,
@@ -283,3 +284,27 @@ def test_the_failure_is_seen_by_the_handlers_only(wire: Wire) -> None:
 
     wire(activity(flaky, on_error=Asking(ask)), lambda context: seen.append(context.step.failure)).do_activities()
     assert seen == [None, ("BrokenError", "not yet", False), None, ("BrokenError", "not yet", False), None, None]
+
+
+class Unfilled(ProcessContext):
+    lines: list[str]
+    line: str
+
+
+def look(context: Unfilled, branches: object = None) -> None:
+    _ = context.line
+
+
+@pytest.mark.parametrize("parallel", [0, 2])
+def test_a_for_each_that_reads_an_unset_field_is_named(parallel: int) -> None:
+    """It is the for-each that read the items, and not the activity before it."""
+    loop = ForEachProcessor("lines", nothing, as_="line", parallel=parallel, context=Unfilled, name="loop")
+    run = SequenceProcessor([nothing, loop], context=Unfilled).launch()
+    assert "lines is not set (loop read it" in str(run.error)
+
+
+def test_a_joiner_that_reads_an_unset_field_is_named() -> None:
+    """It is the split, and not the activity before it."""
+    split = ParallelSplitProcessor({"a": nothing}, join=look, context=Unfilled, name="split")
+    run = SequenceProcessor([nothing, split], context=Unfilled).launch()
+    assert "line is not set (split read it" in str(run.error)

@@ -149,3 +149,12 @@ def test_durations_are_seconds_or_timedeltas(option: Any) -> None:
     for impossible in (-1, float("nan"), float("inf"), timedelta(seconds=-1)):
         with pytest.raises(ValueError, match=r"delay|time_limit of add must be more than 0 seconds"):
             option(impossible)
+
+
+@pytest.mark.parametrize("hook", [5, "watch", None, LoggingErrorHandler()])
+@pytest.mark.parametrize(("option", "method"), [("observers", "__call__"), ("interceptors", "around_step")])
+def test_what_is_no_hook_is_refused(hook: Any, option: str, method: str) -> None:
+    """An observer can be called, an interceptor has its method: told when it is wired, not at the first run."""
+    options: Any = {option: [hook]}
+    with pytest.raises(TypeError, match=rf"is no observer or interceptor: it has no method {method}$"):
+        SequenceProcessor([add], context=Box, **options)

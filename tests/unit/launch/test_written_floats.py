@@ -10,9 +10,10 @@ from typing import Any, TypedDict
 
 import pytest
 
-from iocflow import ProcessContext, SequenceProcessor
+from iocflow import Activity, ProcessContext, SequenceProcessor
 from iocflow.cli.seeds import parse_json
 from iocflow.durable.contexts.codec import ContextCodec
+from iocflow.errors import SeedError
 from iocflow.events.envelope import UnreadableEventError, read_event
 from iocflow.launch.contract import Launch
 from iocflow.wiring.json_floats import WrittenFloat
@@ -157,3 +158,39 @@ def test_stored_seeds_keep_the_digits(read: Callable[[str], Any]) -> None:
 def test_only_what_a_float_would_lose_is_kept() -> None:
     """A number that a float writes in the same way is a plain one from the beginning."""
     assert [type(one) for one in from_line("[30.28, 1.5, 30.10, 1e2]")] == [float, float, WrittenFloat, WrittenFloat]
+
+
+@dataclass
+class Tree:
+    """Holds its like."""
+
+    inner: Tree | None = None
+
+
+class Woods(ProcessContext):
+    seed_data: Tree
+
+
+@pytest.mark.parametrize("deep", [101, 300, 490, 960])
+def test_a_seed_that_is_nested_too_deeply(deep: int) -> None:
+    """A seed of at most 100 levels becomes data classes; a deeper one, and one that holds itself, is a bad seed."""
+    processor = SequenceProcessor([Nothing()], context=Woods)
+    for levels in (100, deep):
+        seed: Any = None
+        for _ in range(levels):
+            seed = {"inner": seed}
+        if levels == 100:
+            assert Launch(processor, "test", seed).perform().raise_for_error().outcome.name == "COMPLETED"
+        else:
+            with pytest.raises(SeedError, match="seed: nested more than 100 levels deep"):
+                Launch(processor, "test", seed).perform()
+    endless: Any = {}
+    endless["inner"] = [endless, endless]
+    with pytest.raises(SeedError, match="seed: nested more than 100 levels deep"):
+        Launch(processor, "test", endless).perform()
+
+
+class Nothing(Activity[ProcessContext]):
+    """Does nothing."""
+
+    def execute(self, context: ProcessContext) -> None: ...

@@ -354,6 +354,11 @@ def decide(context: Order) -> Literal["approve", "review"]:
 def nothing() -> None: ...
 
 
+def takes_any(context: Order, provides: int, holder: Hub) -> None:
+    lines: Any = [*(one.more for one in holder.anything), provides]
+    context.lines = lines
+
+
 def merge(context: Order, branches: Mapping[str, Order]) -> None: ...
 
 

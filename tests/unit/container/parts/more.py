@@ -252,3 +252,35 @@ class Listed:
 
     def __init__(self, smtp: list[None]) -> None:
         self.smtp = smtp
+
+
+def make_text() -> str:
+    return "text"
+
+
+def open_step(context: Order, **more: Any) -> None: ...
+
+
+def open_by_place(context: Order, /, **more: Any) -> None: ...
+
+
+class Open:
+    """Takes any name but one."""
+
+    def __init__(self, **more: Any) -> None:
+        self.more = more
+
+
+class Unseedable(ProcessContext):
+    """Has a seed of which nobody knows the type."""
+
+    seed_data: Missing  # type: ignore[name-defined]  # noqa: F821
+
+
+class SeedsItself(ProcessContext):
+    """Does not ask for the type of its seed."""
+
+    seed_data: Missing  # type: ignore[name-defined]  # noqa: F821
+
+    def set_seed_data(self, seed_data: Any) -> None:
+        self.seed_data = seed_data

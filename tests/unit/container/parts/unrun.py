@@ -171,3 +171,22 @@ class Piped(Activity[Order]):
         self.pipe, self.other = pipe, other
 
     def execute(self, context: Order) -> None: ...
+
+
+class NoExecute(Activity[Order]):
+    """Took the method away."""
+
+    execute: Any = None
+
+
+class NoHandle(ErrorHandler):
+    """Took the method away."""
+
+    handle_error: Any = None
+
+
+class NoPut(Plain):
+    """Has a number where the Protocol has a method."""
+
+    put: Any = 5
+    shut: Any = None
