@@ -76,6 +76,8 @@ def test_examples_do_what_they_say(root: Path, page: str, tmp_path: Path) -> Non
             printed = shell("python example.py", tmp_path)
         elif block.language == "sh":
             printed = "".join(shell(line, tmp_path) for line in block.text.splitlines())
+        elif block.language == "sql":
+            continue  # the test of the source that reads such a table executes it
         elif block.language == "text":
             assert printed == block.text
         else:

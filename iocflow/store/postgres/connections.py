@@ -8,7 +8,7 @@ import re
 import select
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -72,41 +72,52 @@ class Address:
         Raises:
             StoreUrlError: It is no such URL.
         """
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            raise StoreUrlError(f"the host of {_OURS} cannot be read; write an IPv6 address as [::1]") from None
-        if parts.scheme not in ("postgresql", "postgres"):
-            raise StoreUrlError(f"not a postgresql:// URL: {parts.scheme}://")
-        if parts.fragment or _ESCAPE.search(url):
-            raise StoreUrlError(f"{_OURS} has a `#`, or a `%` that stands for no character; write %23 or %25")
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
-        schema = options.pop("schema", SCHEMA)
+        text, own = read_url(url, _OURS, ("schema",))
+        schema = own.get("schema", SCHEMA)
         if not _NAME.fullmatch(schema):
             raise StoreUrlError(f"the schema of {_OURS} is `{schema}`; write letters, digits, _ and -, 48 at most")
-        rest = urlencode(options, quote_via=quote)
-        try:
-            given = conninfo.conninfo_to_dict(f"postgresql://{parts.netloc}{parts.path}{rest and '?'}{rest}")
-            _check(given)
-            text = conninfo.make_conninfo("", **(_DEFAULTS | {key: str(value) for key, value in given.items()}))
-        except psycopg.ProgrammingError as error:
-            said = str(error).strip()
-            raise StoreUrlError(f"PostgreSQL does not understand {_OURS}: {said}; write {_FORM}") from error
         return cls(text, f'"{schema}"')
 
 
-def _check(given: Mapping[str, Any]) -> None:
+def read_url(url: str, whose: str, own: Collection[str]) -> tuple[str, dict[str, str]]:
+    """Return what libpq connects to, and those options of a `postgresql://` URL that are `own` and none of libpq's.
+
+    Raises:
+        StoreUrlError: It is no such URL; `whose` says which one.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise StoreUrlError(f"the host of {whose} cannot be read; write an IPv6 address as [::1]") from None
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise StoreUrlError(f"not a postgresql:// URL: {parts.scheme}://")
+    if parts.fragment or _ESCAPE.search(url):
+        raise StoreUrlError(f"{whose} has a `#`, or a `%` that stands for no character; write %23 or %25")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    kept = {name: options.pop(name) for name in own if name in options}
+    rest = urlencode(options, quote_via=quote)
+    try:
+        given = conninfo.conninfo_to_dict(f"postgresql://{parts.netloc}{parts.path}{rest and '?'}{rest}")
+        _check(given, whose)
+        text = conninfo.make_conninfo("", **(_DEFAULTS | {key: str(value) for key, value in given.items()}))
+    except psycopg.ProgrammingError as error:
+        said = str(error).strip()
+        raise StoreUrlError(f"PostgreSQL does not understand {whose}: {said}; write {_FORM}") from error
+    return text, kept
+
+
+def _check(given: Mapping[str, Any], whose: str) -> None:
     """Refuse values that libpq would refuse at the first connection; what may be a password is not told."""
     ports = str(given.get("port", "")).split(",")
     if not all(port == "" or (port.isdecimal() and 0 < int(port) <= _LAST_PORT) for port in ports):
         remedy = f"write 1 to {_LAST_PORT}, and in a password %2F for a `/`, %3F for a `?`"
-        raise StoreUrlError(f"the port of {_OURS} is none; {remedy}")
+        raise StoreUrlError(f"the port of {whose} is none; {remedy}")
     for name in _NUMBERS:
         if not re.fullmatch("-?[0-9]{0,9}", str(given.get(name, ""))):
-            raise StoreUrlError(f"the option `{name}` of {_OURS} is `{given[name]}`; write a number")
+            raise StoreUrlError(f"the option `{name}` of {whose} is `{given[name]}`; write a number")
     mode = given.get("sslmode")
     if mode not in (None, *_SSL_MODES):
-        raise StoreUrlError(f"the option `sslmode` of {_OURS} is `{mode}`; {did_you_mean(mode, _SSL_MODES)}")
+        raise StoreUrlError(f"the option `sslmode` of {whose} is `{mode}`; {did_you_mean(mode, _SSL_MODES)}")
 
 
 class Connections:

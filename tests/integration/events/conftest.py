@@ -16,6 +16,7 @@ from iocflow.events.address import Address
 from iocflow.events.broker import BrokerSource
 from iocflow.events.broker_options import BrokerOptions
 from iocflow.events.launcher import EventLauncher
+from iocflow.events.source import EventSource
 from iocflow.launch.clock import SystemClock
 from iocflow.launch.counters import Counters
 from iocflow.launch.exit_codes import ExitCode
@@ -23,6 +24,7 @@ from iocflow.launch.host import DaemonHost
 from iocflow.launch.settings import DaemonSettings
 from iocflow.sequence import SequenceProcessor
 from tests.broker import AMQP, REDIS, Proxy, Queue, eventually, proxied, reachable
+from tests.inbox import Inbox, inboxes
 
 PATIENT = 30.0
 
@@ -65,7 +67,7 @@ class Bench:
             raise ValueError("bad it is")
         self.seen.append(context.seed_data)
 
-    def start(self, source: BrokerSource, name: str = "x") -> EventLauncher:
+    def start(self, source: EventSource, name: str = "x") -> EventLauncher:
         """Start a launcher on a source."""
         launcher = EventLauncher(name, source, self.processor)
         launcher.start(self.host)
@@ -147,6 +149,15 @@ def redis_address(running: list[Bench]) -> Iterator[str]:
     client = redis.Redis.from_url(REDIS)
     client.delete(name, f"{name}.dead")
     client.close()
+
+
+@pytest.fixture
+def inbox(postgres: str, running: list[Bench]) -> Iterator[Inbox]:
+    """Return a table that is the test's own."""
+    with inboxes(postgres) as made:
+        yield made
+        for bench in running:
+            bench.finish()
 
 
 def source(address: str, **changes: Any) -> BrokerSource:
