@@ -3,6 +3,9 @@
 from iocflow.events.folder import FolderOptions, FolderSource
 from iocflow.events.http import HttpOptions, HttpPlace, HttpSource
 from iocflow.events.launcher import EventLauncher
+from iocflow.events.mail import Mail
+from iocflow.events.mailbox import MailboxSource
+from iocflow.events.mailbox_address import MailboxOptions
 from iocflow.events.memory import MemorySource, QueueFullError
 from iocflow.events.section import on_event
 from iocflow.events.source import (
@@ -29,6 +32,9 @@ __all__ = [
     "HttpPlace",
     "HttpSource",
     "KeepsDeadLetters",
+    "Mail",
+    "MailboxOptions",
+    "MailboxSource",
     "MemorySource",
     "QueueFullError",
     "Reason",

@@ -17,6 +17,7 @@ from iocflow.container.schema import json_schema
 from iocflow.events.broker_options import OPTIONS
 from iocflow.events.folder import FolderOptions
 from iocflow.events.http_address import HttpOptions
+from iocflow.events.mailbox_address import OPTIONS as MAILBOX_OPTIONS
 from iocflow.events.postgres_options import OPTIONS as POSTGRES_OPTIONS
 
 READY_MADE = (
@@ -56,10 +57,11 @@ def test_every_key_and_word_is_told(told: frozenset[str]) -> None:
 
 
 def test_every_kind_of_source_is_told(told: frozenset[str]) -> None:
-    """Each scheme of a source stands in the reference, and each option of a folder, of HTTP, brokers and tables."""
+    """Each scheme of a source stands in the reference, and each option of folders, HTTP, brokers, tables and mailboxes."""
     schemes = {point.name for point in entry_points(group="iocflow.sources")}
     options = {field.name for kind in (FolderOptions, HttpOptions) for field in dataclasses.fields(kind)}
-    options |= {option for known in (*OPTIONS.values(), POSTGRES_OPTIONS) for option in known}
+    several = (*OPTIONS.values(), *MAILBOX_OPTIONS.values(), POSTGRES_OPTIONS)
+    options |= {option for known in several for option in known}
     assert sorted((schemes | options) - told) == []
 
 
