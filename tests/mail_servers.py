@@ -226,11 +226,11 @@ class ImapServer:
         with self._client() as client:
             assert client.append(folder, "", "", raw)[0] == "OK"
 
-    def mails(self, folder: str) -> list[bytes]:
-        """Return the mails in a folder."""
+    def mails(self, folder: str, which: str = "ALL") -> list[bytes]:
+        """Return the mails in a folder, or, as `UNDELETED`, those that are not flagged as deleted."""
         with self._client() as client:
             client.select(folder, readonly=True)
-            found = client.uid("SEARCH", "ALL")[1][0].split()
+            found = client.uid("SEARCH", which)[1][0].split()
             parts = [client.uid("FETCH", uid.decode(), "(BODY.PEEK[])")[1][0] for uid in found]
             return [bytes(part[1]) for part in parts if isinstance(part, tuple)]
 

@@ -57,7 +57,7 @@ def test_every_key_and_word_is_told(told: frozenset[str]) -> None:
 
 
 def test_every_kind_of_source_is_told(told: frozenset[str]) -> None:
-    """Each scheme of a source stands in the reference, and each option of folders, HTTP, brokers, tables and mailboxes."""
+    """Each scheme of a source stands in the reference, and each option of folders, HTTP, brokers, tables, mailboxes."""
     schemes = {point.name for point in entry_points(group="iocflow.sources")}
     options = {field.name for kind in (FolderOptions, HttpOptions) for field in dataclasses.fields(kind)}
     several = (*OPTIONS.values(), *MAILBOX_OPTIONS.values(), POSTGRES_OPTIONS)

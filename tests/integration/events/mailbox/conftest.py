@@ -42,6 +42,8 @@ class Mailbox(Protocol):
 
     def mails(self) -> list[bytes]: ...
 
+    def left(self) -> list[bytes]: ...
+
     def trap(self, where: str, act: Callable[[], None] = cut) -> None: ...
 
     def logins(self) -> int: ...
@@ -68,6 +70,9 @@ class Pop3Mailbox:
 
     def mails(self) -> list[bytes]:
         return list(self.server.mails.values())
+
+    def left(self) -> list[bytes]:
+        return self.mails()
 
     def trap(self, where: str, act: Callable[[], None] = cut) -> None:
         self.server.traps.setdefault(self.TRAPS[where], []).append(act)
@@ -97,6 +102,9 @@ class ImapMailbox:
     def mails(self) -> list[bytes]:
         time.sleep(0.05)  # the server is asked in vain often enough
         return self.server.mails(self.folder)
+
+    def left(self) -> list[bytes]:
+        return self.server.mails(self.folder, "UNDELETED")
 
     def trap(self, where: str, act: Callable[[], None] = cut) -> None:
         self.gate.traps.setdefault(self.TRAPS[where], []).append(act)
