@@ -19,6 +19,7 @@ from tests.broker import AMQP, reachable
         ("loading.py", [r"first load.* ms", r"check 200 beans.* ms", r"build and close 200 beans.* ms"]),
         ("store_commits.py", [r"raw commit, 1 rows.* us  x1\.00", r"store commit, 64 runs of 5 steps.* us  x\d"]),
         ("timers.py", [r"APScheduler alone .*ticks/s", r"daemon over SQLite .*p99.* ms"]),
+        ("isolated.py", [r"bare pipe.* us  x1\.00", r"process pool.* us  x\d", r"isolate: process.* us  x\d"]),
         ("startup.py", [r"python -c pass.* ms", r"iocflow --help.* ms"]),
         (
             "durable.py",
