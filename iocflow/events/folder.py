@@ -97,10 +97,7 @@ class FolderSource:
         )
         if address.path.startswith("//") and not address.path.startswith("///"):
             raise LauncherError(f"`{address.text}` names a host; write folder:var/inbox, or folder:/var/inbox")
-        path = address.path.removeprefix("//")
-        if os.path.exists(path) and not os.path.isdir(path):
-            raise LauncherError(f"`{path}` is no folder; write the one that its events come into, as folder:var/inbox")
-        return cls(path, options)
+        return cls(address.path.removeprefix("//"), options)
 
     @property
     def name(self) -> str:

@@ -156,10 +156,6 @@ def test_the_port_without_its_libraries(write: Callable[[str], Path], monkeypatc
         (f"{{processor: p, every: {'9' * 5000}s, jitter: {'9' * 5000}s}}", ["every of launcher x", "jitter of"]),
         ('{processor: p, source: "memory:x?limit=0&limt=1"}', ["limit=0 is no number", "no option `limt`"]),
         ('{processor: p, source: "folder://var/inbox"}', ["names a host; write folder:var/inbox"]),
-        (
-            "{processor: p, source: 'folder:/dev/null'}",
-            ["`/dev/null` is no folder; write the one that its events come"],
-        ),
         ('{processor: p, source: "memory:x?limit=0"}', ["limit=0 is no number"]),
         ('{processor: p, source: "memory:x", every: 5s}', ["both `source` and `every`"]),
         ("{processor: p, calendar: {day: 1}}", ["the calendar of launcher x has no key `day`; did you mean `days`?"]),
