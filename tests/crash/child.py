@@ -39,6 +39,9 @@ DELIVERIES = 5
 ALONE = WorkerSettings(threads=1, window=1, lease=LEASE, tick=LEASE)
 """A worker that does one thing after the other, so that its writes are the same each time."""
 
+_TURN = 0.5
+"""Seconds after which the main thread looks whether a signal came that did not wake it."""
+
 
 @contextmanager
 def staged(url: str, shift: float, points: Points, folder: str) -> Iterator[Stage]:
@@ -106,6 +109,8 @@ def live(url: str, program: str, options: dict[str, Any], settings: dict[str, An
     store = open_store(url)
     worker = Worker(store, PROGRAMS[program](**options), WorkerSettings(**settings))
     worker.start()
-    ended.wait()
+    # In turns: just behind SIGCONT the kernel may give SIGTERM to another thread, and does not wake this one then.
+    while not ended.wait(_TURN):
+        pass
     worker.stop()
     store.close()
